@@ -60,7 +60,7 @@ def test_no_command_stands_in_the_text_that_is_not_run(tmp_path: Path) -> None:
     copytree(LIBRARY / "before", tmp_path / "ranker")
     arguments = ["check", "--output-format", "sarif", "--assume", "half", str(tmp_path / "ranker")]
     found = json.loads(CliRunner().invoke(main, arguments).stdout)["runs"][0]["results"]
-    assert len(found) == 7
+    assert len(found) == 10
     assert all(one["codeFlows"][0]["threadFlows"][0]["locations"] for one in found)
 
 

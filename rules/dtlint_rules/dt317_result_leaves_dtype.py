@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from dtlint.diagnostic import Severity
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.domain.values import Tensor
+from dtlint.infer.domain.values import LEFT, Tensor, Tuple, Value, choices
 from dtlint.rule import Finding, Rule
 from dtlint.source.definitions import public_functions, returned
 from dtlint_rules._attained import last_name_of
 from dtlint_rules._casts import TO_FLOATING
 from dtlint_rules._needs import TORCH
-from dtlint_rules._refusals import is_loss, tensors
+from dtlint_rules._refusals import Operand, finding, is_loss, tensors
 from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dtlint.infer.facts import ModuleFacts, Operation
+    from dtlint.infer.facts import ModuleFacts, Operation, Sighting
 
 __all__ = ["ResultLeavesDtype"]
-
-_FURTHEST = 12
-"""Steps back from what is returned to where its dtype came from."""
 
 
 class ResultLeavesDtype(Rule):
@@ -71,24 +69,60 @@ class ResultLeavesDtype(Rule):
         assumed = facts.assumption
         if assumed is None or assumed.region is not None or assumed.inputs != assumed.weights:
             return
-        happened: dict[object, Operation] = {}
-        for seen in facts.operations():
-            if not seen.behind and not seen.what.calls:
-                happened.setdefault(seen.what.node, seen.what)
+        happened: dict[object, Sighting[Operation]] = {}
+        for seen in sorted(facts.operations(), key=lambda one: (one.behind, bool(one.what.calls))):
+            if _is_departure(seen.what, assumed.inputs):
+                happened.setdefault(seen.what.node, seen)
         told: set[ast.AST] = set()
         for result in (one for function in public_functions(facts.tree.body) for one in returned(function)):
-            for node in _items(result):
-                found = _where_left(facts, happened, node, assumed.inputs)
-                if found is not None and found.node not in told:
-                    told.add(found.node)
-                    yield _finding(found, assumed.inputs, result)
+            for value in (one for node in _items(result) for one in _tensors(facts.value(node), assumed.inputs)):
+                for place in (about for name, about in value.extra if name == LEFT):
+                    found = happened.get(place)
+                    if found is None or found.node in told:
+                        continue
+                    # what is cast on one path may be cast back under the same condition
+                    if assumed.inputs not in (value.dtypes or ()) or _wider(found.what) is not None:
+                        told.add(found.node)
+                        yield _finding(found, assumed.inputs, result)
 
 
-def _finding(operation: Operation, dtype: str, returned: ast.expr) -> Finding:
+def _wider(operation: Operation) -> Operand | None:
+    """The operand that has a dtype of its own; None for a cast."""
+    result = operation.result
+    assert isinstance(result, Tensor)
+    return next((one for one in tensors(operation) if one.dtypes == result.dtypes), None)
+
+
+def _items(returned: ast.expr) -> list[ast.expr]:
+    """What is returned, one by one where a tuple is written out."""
+    return returned.elts if isinstance(returned, ast.Tuple) else [returned]
+
+
+def _tensors(value: Value, dtype: str) -> Iterator[Tensor]:
+    """The floating tensors among what is returned that are of another dtype, on some path at least."""
+    for one in choices(value):
+        if isinstance(one, Tuple):
+            for item in one.items:
+                yield from _tensors(item, dtype)
+        elif isinstance(one, Tensor) and one.dtypes and one.dtypes <= FLOATING and one.dtypes != {dtype}:
+            yield one
+
+
+def _is_departure(operation: Operation, dtype: str) -> bool:
+    """Does it make another floating dtype of this one, and is that for its author to mend?"""
+    result = operation.result
+    if not isinstance(result, Tensor) or not result.dtypes or len(result.dtypes) > 1 or dtype in result.dtypes:
+        return False
+    # float32 is right for a loss
+    return not is_loss(operation) and not _chooses(operation, result.dtypes)
+
+
+def _finding(seen: Sighting[Operation], dtype: str, returned: ast.expr) -> Finding:
+    operation = seen.what
     result = operation.result
     assert isinstance(result, Tensor) and result.dtypes is not None
     [wide] = result.dtypes
-    wider = next((one for one in tensors(operation) if one.dtypes == result.dtypes), None)
+    wider = _wider(operation)
     severity = None
     if wider is not None:
         name = f"`{short(wider.node)}`" if wider.node is not None else "a tensor"
@@ -97,41 +131,9 @@ def _finding(operation: Operation, dtype: str, returned: ast.expr) -> Finding:
     else:
         text = f"{dtype} becomes {wide} here and is not cast back: the function gives {wide}"
         help, severity = "Cast the result back to the dtype of the input", Severity.INFO
-    notes = () if returned is operation.node else ((returned, "returned here"),)
-    return Finding(operation.node, text[0].upper() + text[1:], help=help, notes=notes, severity=severity)
-
-
-def _items(returned: ast.expr) -> list[ast.expr]:
-    """What is returned, one by one where a tuple is written out."""
-    return returned.elts if isinstance(returned, ast.Tuple) else [returned]
-
-
-def _where_left(facts: ModuleFacts, happened: dict[object, Operation], node: ast.expr, dtype: str) -> Operation | None:
-    """The operation with operands of a dtype that gave what is returned another floating one."""
-    wanted = facts.value(node)
-    if not isinstance(wanted, Tensor) or not wanted.dtypes or len(wanted.dtypes) > 1:
-        return None
-    if wanted.dtypes == {dtype} or not wanted.dtypes <= FLOATING:
-        return None
-    for _ in range(_FURTHEST):
-        found = facts.origin(node) or node
-        operation = happened.get(found)
-        if (
-            operation is None
-            or is_loss(operation)  # float32 is right for a loss
-            or _chooses(operation, wanted.dtypes)
-            or not isinstance(operation.result, Tensor)
-            or operation.result.dtypes != wanted.dtypes
-        ):
-            return None
-        given = tensors(operation)
-        if any(one.dtypes == {dtype} for one in given):
-            return operation
-        wide = next((one.node for one in given if one.dtypes == wanted.dtypes and one.node is not None), None)
-        if wide is None:
-            return None
-        node = wide
-    return None
+    notes = () if returned is seen.node else ((returned, "returned here"),)
+    made = finding(seen, None, text[0].upper() + text[1:], help)
+    return replace(made, notes=notes, severity=severity)
 
 
 def _chooses(operation: Operation, wide: frozenset[str]) -> bool:

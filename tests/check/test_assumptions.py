@@ -505,3 +505,80 @@ def test_what_is_not_declared_is_a_tensor_where_torch_takes_nothing_else() -> No
             return torch.linalg.qr(x.transpose(0, 1).flip(0))
     """
     assert found(text, "half") == [("DT311", 6), ("DT301", 10), ("DT311", 15), ("DT311", 16)]
+
+
+def test_where_the_dtype_was_left_is_told_through_calls_loops_and_containers() -> None:
+    text = """
+        import torch
+
+
+        def _cast(x: torch.Tensor) -> torch.Tensor:
+            return x.float()
+
+
+        def _both(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return _cast(x), y
+
+
+        def similarity(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            x, y = _both(x, y)
+            total = x.sum(-1)
+            for _ in range(3):
+                total = total + 1
+            return total.reshape(-1)[0]
+
+
+        def stacked(x: torch.Tensor) -> torch.Tensor:
+            parts = [x * torch.arange(3.0), torch.ones(3)]
+            return torch.stack(parts)
+
+
+        def restored(x: torch.Tensor) -> torch.Tensor:
+            return (_cast(x) * 2).to(x.dtype)
+    """
+    assert found(text, "half") == [("DT317", 6), ("DT317", 22)]
+    assert found(text, "bfloat16") == [("DT317", 6), ("DT317", 22)]
+
+
+def test_a_buffer_of_another_dtype_that_is_written_into_leaves_the_dtype_where_that_happens() -> None:
+    text = """
+        import torch
+
+
+        def means(x: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+            made, other = torch.zeros(count), torch.zeros(count)
+            for place in range(count):
+                made[place] = x[place].mean()
+            return made, other
+
+
+        def total(x: torch.Tensor) -> torch.Tensor:
+            sums = torch.zeros(3)
+            sums += x.sum(0)
+            return sums
+    """
+    assert found(text, "half") == [("DT317", 8), ("DT317", 14)]
+    assert found(text, "double") == [("DT317", 8), ("DT317", 14)]
+
+
+def test_a_dtype_that_is_left_on_one_path_is_told_unless_it_may_be_a_cast_that_is_undone() -> None:
+    text = """
+        import torch
+
+
+        def scaled(x: torch.Tensor, weighted: bool) -> torch.Tensor:
+            if weighted:
+                x = x * torch.linspace(0, 1, x.shape[-1])
+            return x + 1
+
+
+        def wide(x: torch.Tensor, upcast: bool) -> torch.Tensor:
+            before = x.dtype
+            if upcast:
+                x = x.float()
+            x = x.exp()
+            if upcast:
+                x = x.to(before)
+            return x
+    """
+    assert found(text, "half") == [("DT317", 7)]

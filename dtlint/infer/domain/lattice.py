@@ -11,6 +11,7 @@ from dtlint.dtypes.dtype import FLOATING, Category
 from dtlint.infer.domain.interval import point
 from dtlint.infer.domain.values import (
     ABSENT,
+    LEFT,
     TOP,
     Array,
     Const,
@@ -151,7 +152,7 @@ def _same_kind(left: Value, right: Value, ranges: Callable[[Range, Range], Range
             _join_ranks(left.rank, right.rank),
             ranges(left.range, right.range),
             left.device if left.device == right.device else None,
-            left.extra & right.extra,
+            _join_extra(left.extra, right.extra),
         )
     if isinstance(left, Instance) and isinstance(right, Instance) and left.kind == right.kind:
         symbol = join_symbols(left.symbol, right.symbol)
@@ -176,6 +177,15 @@ def _same_kind(left: Value, right: Value, ranges: Callable[[Range, Range], Range
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return _join_mappings(left, right, ranges, depth)
     return None
+
+
+def _join_extra(
+    left: frozenset[tuple[str, object]], right: frozenset[tuple[str, object]]
+) -> frozenset[tuple[str, object]]:
+    """What holds of both; of places where a dtype was left, those of either."""
+    if left == right:
+        return left
+    return (left & right) | frozenset(one for one in left | right if one[0] == LEFT)
 
 
 def _join_consts(left: Const, right: Const, ranges: Callable[[Range, Range], Range]) -> Value | None:

@@ -10,6 +10,7 @@ from dtlint.infer.domain.interval import ANY, Range
 
 __all__ = [
     "ABSENT",
+    "LEFT",
     "NONE",
     "NO_TENSOR",
     "TOP",
@@ -166,6 +167,10 @@ class Instance(Unknown):
     kind: Any = None
 
 
+LEFT = "left"
+"""Names what may hold of a tensor, where other facts certainly do."""
+
+
 @dataclass(unsafe_hash=True, slots=True)
 class Tensor(Value):
     """A tensor.
@@ -176,7 +181,8 @@ class Tensor(Value):
         rank: how many dimensions it has; -1: at least one; None: not known.
         range: what its elements can be.
         device: "cpu", "cuda", or None.
-        extra: facts that a model adds and operators drop: `("scaled", address)` for a loss times its scale.
+        extra: facts that a model adds and operators drop: `("scaled", address)` for a loss times its scale. `(LEFT, node)`
+            says where it may have left the dtype that is assumed.
     """
 
     dtypes: Dtypes = None

@@ -34,6 +34,7 @@ from dtlint.infer.models import (
     transformers_models,
     unknown_tensors,
 )
+from dtlint.infer.models.departures import marked
 from dtlint.infer.models.ops import ask, is_op, refusal
 from dtlint.infer.models.registry import MODELS, canonical
 
@@ -82,15 +83,17 @@ _UNTOLD = ("torch.nn.Module.", "torch.optim.", "torch.utils.", "torch.amp.", "to
 
 def _told(ctx: Context, name: str, model: Model, arguments: Arguments) -> Value:
     """What a model answers; where that is an op of torch, facts are told of it, and of what the operator table refuses."""
-    if ctx.recorder is None or not name.startswith("torch.") or name.startswith(_UNTOLD):
+    is_told = ctx.recorder is not None or isinstance(ctx.ambient("assumed"), Const)
+    if not is_told or not name.startswith("torch.") or name.startswith(_UNTOLD):
         return model(ctx, arguments)
     site = ctx.site
     args = [as_operand(ctx, value) for value in arguments.args]
     keywords = {key: as_operand(ctx, value) for key, value in arguments.keywords.items() if key != "out"}
     result = model(ctx, arguments)
-    if isinstance(result, Tensor) or any(isinstance(value, Tensor) for value in (*args, *keywords.values())):
+    ctx.site = site
+    result = marked(ctx, name, (*args, *keywords.values()), result)
+    if ctx.recorder is not None and any(isinstance(one, Tensor) for one in (result, *args, *keywords.values())):
         error = refusal(ctx, name, args, keywords) if arguments.complete else None
-        ctx.site = site
         ctx.recorder.operation(name, args, keywords, None if error else result, error, ctx)
     return result
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING, Category
 from dtlint.infer.domain.values import Const, Many, Number, Tensor, Tuple, Value, reshaped
+from dtlint.infer.models.departures import places_left
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
@@ -18,7 +19,7 @@ INTEGER = Category.INTEGER
 def of_tensor(ctx: Context, value: Tensor, index: Value) -> Tensor:
     """`x[index]`: as many dimensions as before, less one for each whole number, more for None and index tensors."""
     rank = _rank(value.rank, index.items if isinstance(index, Tuple) else (index,))
-    return Tensor(value.dtypes, reshaped(value.symbol), rank, value.range, value.device)
+    return Tensor(value.dtypes, reshaped(value.symbol), rank, value.range, value.device, places_left(value))
 
 
 _INDICES = frozenset({"bool", "uint8", "int32", "int64"})

@@ -33,6 +33,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import indexing, shapes
+from dtlint.infer.models.departures import marked
 from dtlint.infer.models.plain_tensors import as_operand
 from dtlint.infer.models.table_answers import Operand, Question, Refusal, is_anything, table_answer
 
@@ -97,20 +98,19 @@ def ask(
         return shapes.with_shape(op, mended, args, keywords, settings)
     if isinstance(answer, Tensor) and is_anything(answer.dtypes):
         answer = Tensor()
-    if answer == TOP:
     if answer == TOP:  # there may be no kernel for it on the CPU alone
         answer = _as_if_mended(ctx, op, args, keywords) or TOP
+    if answer == TOP:
         named = dict(zip(keywords, _as_floats(keywords.values()), strict=True))
         answer = _of_some_dtype(_asked(op, _as_floats(args), named, ctx.ambient("region"), default_dtypes(ctx)))
-    result = shapes.with_shape(op, answer, args, keywords, settings)
+    made = shapes.with_shape(op, answer, args, keywords, settings)
+    result = marked(ctx, op, (*args, *keywords.values()), made)
     if ctx.recorder is not None:
         error = _of_class_weights(ctx, operands, keywords) if op in _CROSS_ENTROPY else None
         ctx.recorder.operation(op, operands, keywords, None if error else result, error, ctx)
     return result
 
 
-def _assumed_index(ctx: Context, op: str, args: Sequence[Value]) -> int | None:
-    """The place of an operand that is looked up by, where it only has a dtype because all that callers give is assumed to
 def _as_if_mended(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
     """What an op that lacks a kernel for the assumed dtype gives once it computes in float32 and casts back: what stands
     behind it is asked about as well. None where nothing is assumed, and for an op that raises whatever is."""
@@ -156,6 +156,8 @@ def _narrowed(value: Value, dtypes: frozenset[str]) -> Value:
 _SINGLE = frozenset({"float32"})
 
 
+def _assumed_index(ctx: Context, op: str, args: Sequence[Value]) -> int | None:
+    """The place of an operand that is looked up by, where it only has a dtype because all that callers give is assumed to
     have it: what is used as an index is one."""
     assumed = ctx.ambient("assumed")
     if not isinstance(assumed, Const):

@@ -17,6 +17,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.models import arrays, mutation, ranges, shapes
+from dtlint.infer.models.departures import marked
 from dtlint.infer.models.ops import ask, refusal
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value
         rank = result.rank
     made_range = ranges.range_of(op.rpartition(".")[2], [left, right], {})
     device = shapes.device_of_operands([left, right], {})
-    return Tensor(result.dtypes, result.symbol, rank, made_range, device, _wrapped(name, left, right))
+    return Tensor(result.dtypes, result.symbol, rank, made_range, device, result.extra | _wrapped(name, left, right))
 
 
 def _wrapped(name: str, left: Value, right: Value) -> frozenset[tuple[str, object]]:
@@ -163,7 +164,8 @@ def in_place_result(ctx: Context, name: str, known: Tensor, given: Value) -> Val
         made = None if error else Tensor(known.dtypes, known.symbol, known.rank, elements, known.device)
         ctx.recorder.operation(op, [known, given], {}, made, error, ctx)
     mutation.elements_became(ctx, known, elements)
-    return Tensor(known.dtypes, known.symbol, known.rank, elements, known.device)
+    made = Tensor(known.dtypes, known.symbol, known.rank, elements, known.device)
+    return marked(ctx, f"torch.Tensor.{name}_", [known, given], made)
 
 
 def unary_result(ctx: Context, name: str, value: Tensor) -> Value:
