@@ -1,109 +1,177 @@
-"""How much of what breaks under an assumption is said, and how much of what is said is true: findings against runs.
+"""How much of what breaks under an assumption is reported, and how much of what is reported is true: findings against runs.
 
-    python tests/benchmarks/assumptions.py MODULE [MODULE ...] [--assume half] [--misses] [--wrong]
+    python tests/benchmarks/assumptions.py PACKAGE [PACKAGE ...] [--assume half,bfloat16,double] [--tests PATH ...]
 
-Each MODULE is imported, with the modules of its package. Its classes of modules and its functions are called with tensors of
-a few shapes; what works in float32 is called again as the assumption has it, with the same values. While that runs, each
-operator is noted with the innermost line of the package that led to it: did it raise for a dtype, did it leave the dtype of
-floating operands in a call whose result has left it, did it give inf or NaN from what was finite? The package's files are
-checked under the assumption, and the findings on lines that were run are held against these notes, both ways. A finding of
-range that the values of a run do not show need not be wrong: read it. Nothing is fetched: there is no network.
+Each PACKAGE is imported with its modules. While the examples in its docstrings, the tests at PATH and plain attempts with small
+tensors run in float32, the calls of its public functions and modules are copied; each is then made again as the assumption has
+it, with the same values (`working_calls.py`, `replay.py`). What does not work in float32 alone is left out, and so is what
+happens in float32 as well. The files with lines that ran are checked under the assumption, and the findings on these lines are
+held against what happened, both ways:
+
+- A line that raised, left the dtype or overflowed is *reported* if a finding of that kind stands on it, or on a line of a call
+  that led there. Values are those of the float32 call, and zeros.
+- A finding on a line that ran is *true* if that line, or one that it led to, did what the finding says in some run. Those of
+  range are also asked of inputs that are larger, by each of --scales, and count as seen up to 10 lines ahead: an epsilon
+  is lost in one line, and divided by in another. What no value here shows need not be false: --wrong prints it, to be read.
+- The CPU lacks kernels that CUDA has, and dtlint does not say of an unknown device that it does. Where torch's operator database
+  (it needs the package expecttest) says that CUDA takes the dtype, the line counts apart, as raising on the CPU alone.
+
+Everything is seeded, runs on one thread and offline. pytest is needed for --tests alone.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
-import importlib
-import inspect
-import io
-import pkgutil
+import os
 import socket
 import sys
-import traceback
+import tempfile
+import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stdout, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from replay import Happening, Line, replayed
+from working_calls import Call, gathered, imported
 
 from dtlint.check.run import run
 from dtlint.config import Configuration
-from dtlint.dtypes.assumption import Assumption, parse_assumption
+from dtlint.dtypes.assumption import SINGLE, Assumption, parse_assumption
 from dtlint.rule import RuntimeRule, discover
 
-SHAPES = ((2, 8), (2, 16, 8), (2, 8, 16, 16), (2, 3, 32, 32))
-"""Of the tensors that are given."""
-SCALES = (1.0, 0.0)
-"""What they are multiplied by: 0 shows what keeps a division from it."""
-NEAR = 10
-"""Lines behind a report of range in which it counts as seen: an epsilon is lost in one line, and divided by in another."""
-WIDTHS = (8, 16, 3)
-"""Numbers that constructors are given for what they demand."""
-MOST = 3
-"""Tensors that one call is given at most."""
+PLAIN_SCALES = (1.0, 0.0)
+"""What floating arguments are multiplied by for what has to be reported: 0 shows what keeps a division from it."""
+AHEAD = 10
+"""Lines behind a report of range in which it counts as seen."""
+KINDS = ("raised", "left", "broke")
 
-Line = tuple[str, int]
+
+@dataclass(frozen=True)
+class Report:
+    """A finding under the assumption."""
+
+    kind: str
+    path: str
+    first: int
+    last: int
+    code: str
+    message: str
+
+    def covers(self, lines: Iterable[Line], ahead: int = 0) -> bool:
+        """Does it stand on one of some lines, or shortly before?"""
+        return any(path == self.path and self.first <= line <= self.last + ahead for path, line in lines)
 
 
 @dataclass
-class Notes:
-    """What runs have shown, by line."""
+class Seen:
+    """What all calls showed under one assumption."""
 
     ran: set[Line] = field(default_factory=set)
-    raised: set[Line] = field(default_factory=set)
-    left: set[Line] = field(default_factory=set)
-    broke: set[Line] = field(default_factory=set)
+    happened: set[Happening] = field(default_factory=set)
+    """With the values that calls had, and with zeros."""
+    enlarged: set[Happening] = field(default_factory=set)
+    """With larger values."""
+    calls: Counter[str] = field(default_factory=Counter)
 
 
-class Watch(TorchDispatchMode):
-    """Notes the operators of one call."""
-
-    def __init__(self, files: frozenset[str], dtype: torch.dtype) -> None:
-        super().__init__()
-        self.files, self.dtype = files, dtype
-        self.notes = Notes()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        line = innermost(self.files, sys._getframe(1))
-        result = func(*args, **(kwargs or {}))
-        if line is None:
-            return result
-        self.notes.ran.add(line)
-        given = floating((args, kwargs))
-        for made in floating(result):
-            if any(one.dtype == self.dtype for one in given) and made.dtype != self.dtype:
-                self.notes.left.add(line)
-            if given and all(map(finite, given)) and not finite(made) and func is not torch.ops.aten.empty_like.default:
-                self.notes.broke.add(line)
-        return result
+def seen(
+    calls: Iterable[Call], assumed: Assumption, scales: Sequence[float], files: frozenset[str], limit: float
+) -> Seen:
+    """Make all calls again, in float32 and as it is assumed."""
+    found = Seen()
+    for call in calls:
+        for scale in (*PLAIN_SCALES, *scales):
+            usual = replayed(call, SINGLE, scale, files, limit)
+            if not usual.finished or any(one.kind == "raised" for one in usual.happened):
+                continue
+            notes = replayed(call, assumed, scale, files, limit)
+            found.calls["finished" if notes.finished else "broken off"] += scale == 1.0
+            found.ran |= notes.ran
+            also = {(one.kind, one.chain[0]) for one in usual.happened}
+            new = {one for one in notes.happened if (one.kind, one.chain[0]) not in also}
+            (found.happened if scale in PLAIN_SCALES else found.enlarged).update(new)
+    return found
 
 
-def floating(values: Any) -> list[torch.Tensor]:
-    """The floating tensors in a structure."""
-    return [one for one in tree_flatten(values)[0] if isinstance(one, torch.Tensor) and one.is_floating_point()]
+def reports(files: Iterable[str], assumed: Assumption) -> tuple[list[Report], list[Report]]:
+    """What is found under the assumption alone, and what is found anyway."""
+    rules = {code: rule for code, rule in discover().items() if not issubclass(rule, RuntimeRule) and rule.default}
+    settings = Configuration(isolated=True, assume=(assumed,)).settings_for
+    outcome = run([Path(file) for file in sorted(files)], settings, rules, workers=1)
+    found: tuple[list[Report], list[Report]] = ([], [])
+    for one in outcome.diagnostics:
+        kind = "raised" if "raises" in one.message else "left" if one.code.startswith("DT3") else "broke"
+        path, span = str(Path(one.location.path).resolve()), one.location.span
+        report = Report(kind, path, span.line, span.end_line, one.code, one.message)
+        found[not one.message.startswith("Under ")].append(report)
+    return found
 
 
-def finite(tensor: torch.Tensor) -> bool:
-    """Does it hold neither inf nor NaN?"""
-    return bool(tensor.isfinite().all())
+@cache
+def _cuda_dtypes() -> dict[str, frozenset[torch.dtype]]:
+    """What CUDA's kernels take, by the last name of the op, as torch's own tests have it."""
+    found: dict[str, frozenset[torch.dtype]] = {}
+    with suppress(Exception):
+        from torch.testing._internal.common_methods_invocations import op_db
+
+        for op in op_db:
+            for name in (op.name.split(".")[-1], *(alias.name for alias in op.aliases)):
+                found[name] = found.get(name, frozenset()) | frozenset(op.dtypesIfCUDA)
+    return found
 
 
-def innermost(files: frozenset[str], frame: Any) -> Line | None:
-    """The line of the package that is run, where operators are."""
-    while frame is not None:
-        if frame.f_code.co_filename in files:
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return None
+def of_cpu_alone(one: Happening, dtype: torch.dtype) -> bool:
+    """Does the line raise for want of a kernel that CUDA has?"""
+    if not any(word in one.said for word in ("not implemented for", "ot supported", "nsupported", "CPU", "_cpu")):
+        return False
+    return dtype in _cuda_dtypes().get(one.op.strip("_"), frozenset())
+
+
+@dataclass
+class Tally:
+    """How far findings and runs agree, for one kind."""
+
+    lines: dict[Line, Happening]
+    told: set[Line]
+    judged: list[Report]
+    true: list[Report]
+    cpu: int
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.lines):5} lines, {len(self.told):5} reported ({_share(len(self.told), len(self.lines))});"
+            f" {len(self.judged):4} reports, {len(self.true):4} true ({_share(len(self.true), len(self.judged))})"
+            + (f"; {self.cpu} lines more on the CPU alone" if self.cpu else "")
+        )
+
+
+def tally(kind: str, shown: Seen, found: Sequence[Report], usual: Sequence[Report], dtype: torch.dtype) -> Tally:
+    """Hold the findings of one kind against what happened."""
+    happened = [one for one in shown.happened if one.kind == kind]
+    everywhere = [one for one in happened if kind != "raised" or not of_cpu_alone(one, dtype)]
+    cpu = {one.chain[0] for one in happened} - {one.chain[0] for one in everywhere}
+    said = [one for one in (*found, *usual) if one.kind == kind]
+    told = {one.chain[0] for one in everywhere if any(report.covers(one.chain) for report in said)}
+    judged = [one for one in found if one.kind == kind and one.covers(shown.ran)]
+    proofs = [
+        one for one in shown.happened | shown.enlarged if one.kind == kind or (kind, one.kind) == ("broke", "lost")
+    ]
+    ahead = AHEAD if kind == "broke" else 0
+    true = [one for one in judged if any(one.covers(proof.chain, ahead) for proof in proofs)]
+    return Tally({one.chain[0]: one for one in everywhere}, told, judged, true, len(cpu))
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f}%" if whole else "-"
 
 
 def go_offline() -> None:
@@ -112,168 +180,60 @@ def go_offline() -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise OSError("this benchmark is offline")
 
+    os.environ["HF_HUB_OFFLINE"] = "1"
     socket.getaddrinfo = refuse
     socket.socket.connect = refuse  # type: ignore[method-assign]
-
-
-def modules_of(name: str) -> list[ModuleType]:
-    """A module and, of a package, those in it, as far as they can be imported."""
-    module = importlib.import_module(name)
-    found = [module]
-    for info in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
-        with suppress(Exception):
-            found.append(importlib.import_module(info.name))
-    return found
-
-
-def constructed(cls: type[nn.Module]) -> nn.Module | None:
-    """A module of a class, with the same number for all that its constructor demands."""
-    demanded = [
-        one
-        for one in list(inspect.signature(cls.__init__).parameters.values())[1:]
-        if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-    ]
-    for width in WIDTHS:
-        with suppress(Exception):
-            return cls(*[width for _ in demanded]).eval()
-    return None
-
-
-def callables(module: ModuleType) -> Iterator[Callable[..., Any]]:
-    """What a module defines that may be called with tensors."""
-    for name, value in list(vars(module).items()):
-        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
-            continue
-        if inspect.isclass(value) and issubclass(value, nn.Module):
-            made = constructed(value)
-            if made is not None:
-                yield made
-        elif inspect.isfunction(value):
-            yield value
-
-
-def working(call: Callable[..., Any]) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Tensors that it takes in float32 and gives finite tensors for, on each scale."""
-    target = call.forward if isinstance(call, nn.Module) else call
-    demanded = [one for one in inspect.signature(target).parameters.values() if one.default is one.empty]
-    count = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in demanded)
-    if not 1 <= count <= MOST:
-        return
-    for shape in SHAPES:
-        torch.manual_seed(0)
-        found = [tuple(torch.randn(shape) * scale for _ in range(count)) for scale in SCALES]
-        found = [given for given in found if stays_finite(call, given)]
-        yield from found
-        if found:
-            return
-
-
-def stays_finite(call: Callable[..., Any], given: tuple[torch.Tensor, ...]) -> bool:
-    """Does a call give finite tensors of float32?"""
-    with suppress(Exception), redirect_stdout(io.StringIO()):
-        result = floating(call(*given))
-        return bool(result) and all(one.dtype == torch.float32 and finite(one) for one in result)
-    return False
-
-
-def replayed(
-    call: Callable[..., Any], given: Iterable[torch.Tensor], assumed: Assumption, files: frozenset[str]
-) -> Notes:
-    """What the call shows with inputs and weights of the assumed dtypes, in the assumed region."""
-    inputs, weights = getattr(torch, assumed.inputs), getattr(torch, assumed.weights)
-    if isinstance(call, nn.Module):
-        call = copy.deepcopy(call).to(weights)
-    arguments = tree_map(lambda one: one.to(inputs), tuple(given))
-    _, region = assumed.region or ("cpu", "bfloat16")
-    opened = torch.autocast("cpu", dtype=getattr(torch, region), enabled=assumed.region is not None)
-    watch = Watch(files, inputs)
-    try:
-        with opened, watch, redirect_stdout(io.StringIO()):
-            result = floating(call(*arguments))
-    except RuntimeError as error:
-        lines = [(one.filename, one.lineno or 0) for one in traceback.extract_tb(error.__traceback__)]
-        inside = [line for line in lines if line[0] in files]
-        if inside and speaks_of_dtypes(str(error)):
-            watch.notes.raised.add(inside[-1])
-            watch.notes.ran.add(inside[-1])
-        result = []
-    except Exception:
-        result = []
-    if assumed.region is not None or all(one.dtype == inputs for one in result):
-        watch.notes.left.clear()
-    return watch.notes
-
-
-def speaks_of_dtypes(message: str) -> bool:
-    """Is an error of torch one of dtypes?"""
-    words = (
-        "dtype",
-        "not implemented for",
-        "Half",
-        "Float",
-        "Double",
-        "overflow",
-        "Low precision",
-        "Byte",
-        "scalar type",
-    )
-    return any(word in message for word in words)
-
-
-def reported(files: Iterable[str], assumed: Assumption) -> dict[Line, set[str]]:
-    """What is found only under the assumption: the kinds by line."""
-    rules = {code: rule for code, rule in discover().items() if not issubclass(rule, RuntimeRule) and rule.default}
-    outcome = run([Path(file) for file in files], Configuration(isolated=True, assume=(assumed,)).settings_for, rules)
-    found: dict[Line, set[str]] = {}
-    for one in outcome.diagnostics:
-        if one.message.startswith("Under "):
-            kind = "raised" if "raises" in one.message else "broke" if one.code.startswith("DT4") else "left"
-            path = str(Path(one.location.path).resolve())
-            for line in range(one.location.span.line, one.location.span.end_line + 1):
-                found.setdefault((path, line), set()).add(kind)
-    return found
 
 
 def main() -> None:
     """Run, check, and print how far they agree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", nargs="+")
-    parser.add_argument("--assume", default="half", type=parse_assumption)
-    parser.add_argument("--misses", action="store_true", help="print what was seen and not said")
-    parser.add_argument("--wrong", action="store_true", help="print what was said of lines that ran, and not seen")
+    parser.add_argument("packages", nargs="+", metavar="PACKAGE")
+    parser.add_argument(
+        "--assume", default="half,bfloat16,double", help="assumptions, by commas (default: %(default)s)"
+    )
+    parser.add_argument("--tests", nargs="*", default=[], type=Path, help="test files and folders of the packages")
+    parser.add_argument(
+        "--scales", default="300,20000", help="larger values that prove findings of range (%(default)s)"
+    )
+    parser.add_argument("--limit", default=5.0, type=float, help="seconds for one call, example or test (%(default)s)")
+    parser.add_argument("--only", default="", help="files whose path holds this alone")
+    parser.add_argument("--misses", action="store_true", help="print what happened and is not reported")
+    parser.add_argument(
+        "--wrong", action="store_true", help="print what is reported of lines that ran, and did not happen"
+    )
     options = parser.parse_args()
+    assumptions = [parse_assumption(one) for one in options.assume.split(",")]
+    scales = [float(one) for one in options.scales.split(",") if one]
+    tests = [one.resolve() for one in options.tests]
     warnings.simplefilter("ignore")
     go_offline()
-    parts = [part for name in options.modules for part in modules_of(name)]
-    files = frozenset(str(Path(part.__file__).resolve()) for part in parts if part.__file__)
-    seen, counts = Notes(), Counter[str]()
-    for call in (found for part in parts for found in callables(part)):
-        given: list[tuple[torch.Tensor, ...]] = []
-        with suppress(Exception):
-            given = list(working(call))
-        counts["callables that run" if given else "that take something else"] += 1
-        for one in given:
-            notes = replayed(call, one, options.assume, files)
-            for name in ("ran", "raised", "left", "broke"):
-                getattr(seen, name).update(getattr(notes, name))
-    said = reported(sorted(files), options.assume)
-    print(f"{options.assume.name}: {dict(counts)}, {len(seen.ran)} lines with operators")
-    for name in ("raised", "left", "broke"):
-        shown: set[Line] = getattr(seen, name)
-        told = {line for line, kinds in said.items() if name in kinds}
-        judged = told & seen.ran
-        ahead = range(NEAR + 1 if name == "broke" else 1)
-        proved = {(file, line) for file, line in judged if any((file, line + more) in shown for more in ahead)}
-        print(
-            f"  {name:7} {len(shown):4} lines in runs, {len(shown & set(said)):4} of them reported;"
-            f" {len(judged):4} reports on lines that ran, {len(proved):4} of them seen"
-        )
-        for title, lines, wanted in (
-            ("missed", shown - set(said), options.misses),
-            ("not seen", judged - proved, options.wrong),
-        ):
-            for file, number in sorted(lines) if wanted else ():
-                print(f"    {title}: {file}:{number}")
+    os.environ["PYTORCH_JIT"] = "0"
+    torch.set_num_threads(1)
+    os.chdir(tempfile.mkdtemp())
+    started = time.monotonic()
+    modules = [module for package in options.packages for module in imported(package)]
+    modules = [one for one in modules if options.only in (getattr(one, "__file__", None) or "")]
+    calls = gathered(modules, tests, options.limit)
+    # A file may be imported under the path of a link: code knows the path, and findings stand at what it leads to.
+    files = frozenset(one.__file__ for one in modules if one.__file__)
+    print(
+        f"{' '.join(options.packages)}: {len(modules)} modules, {len(calls)} calls, {time.monotonic() - started:.0f} s"
+    )
+    for assumed in assumptions:
+        dtype = getattr(torch, assumed.region[1] if assumed.region else assumed.inputs)
+        shown = seen(calls, assumed, scales, files, options.limit)
+        found, usual = reports({path for path, _ in shown.ran}, assumed)
+        print(f"{assumed.name}: {dict(shown.calls)}, {len(shown.ran)} lines ran, {time.monotonic() - started:.0f} s")
+        for kind in KINDS:
+            counted = tally(kind, shown, found, usual, dtype)
+            print(f"  {kind:7}{counted}", flush=True)
+            for line, one in sorted(counted.lines.items()) if options.misses else ():
+                if line not in counted.told:
+                    print(f"    missed: {line[0]}:{line[1]} {one.op} {one.said.splitlines()[0] if one.said else ''}")
+            for report in counted.judged if options.wrong else ():
+                if report not in counted.true:
+                    print(f"    not seen: {report.path}:{report.first} {report.code} {report.message}")
 
 
 if __name__ == "__main__":
