@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, SMALL_INTEGERS
+from dtlint.infer.domain.values import Tensor, Value
 from dtlint.rule import Finding, Rule
-from dtlint_rules._attained import dtypes_of, found, last_name_of, one_number, only, operands
+from dtlint_rules._attained import dtypes_of, found, last_name_of, number_in, one_number, only, operands
 from dtlint_rules._needs import SMALL
 from dtlint_rules._wrapping import wrapped
 
@@ -67,6 +68,16 @@ class IntegerWraparound(Rule):
                 yield found(seen, text, "Cast first: `.to(torch.int64)`, or `.float()`")
 
 
+def _made(name: str, *operands: Value) -> float | None:
+    """The sum or the product of what all elements of two operands are, where that is known, and none has wrapped before."""
+    values = [one.range if isinstance(one, Tensor) else number_in(one) for one in operands]
+    known = [one.low for one in values if one is not None and one.bounded and one.low == one.high]
+    limits = [DTYPES[dtype] for one in operands for dtype in dtypes_of(one)]
+    if len(known) < 2 or any(not one.min <= value <= one.max for one in limits for value in known):
+        return None
+    return {"add": known[0] + known[1], "mul": known[0] * known[1]}.get(name)
+
+
 def _leaving(operation: Operation) -> str | None:
     """What an operation with a number does that leads out of the dtype for most values."""
     name = last_name_of(operation)
@@ -74,10 +85,14 @@ def _leaving(operation: Operation) -> str | None:
         return None
     tensor, other = operands(*operation.args)
     number = one_number(other)
-    if number is None or not only(tensor, _NARROW) or not only(operation.result, _NARROW):
+    if not only(tensor, _NARROW) or not only(operation.result, _NARROW):
         return None
     (dtype, *others) = dtypes_of(tensor)
     info = DTYPES[dtype]
+    if not others and (made := _made(name, tensor, other)) is not None and not info.min <= made <= info.max:
+        return f"The {_WORDS[name]} is {made:.0f}, but stays {dtype}, and wraps around at {info.max:.0f}"
+    if number is None:
+        return None
     if name == "bitwise_left_shift":
         leaves = number >= info.bits
     elif name == "mul":
