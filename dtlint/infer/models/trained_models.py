@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import NONE, TOP, Const, Ref, Tensor, Value
+from dtlint.infer.domain.values import NONE, TOP, Const, Ref, Tensor, Tuple, Value
 from dtlint.infer.models import training
 from dtlint.infer.models.instance_dicts import ANYTHING
 from dtlint.infer.models.module_trees import is_module, weights_within
@@ -31,6 +31,8 @@ _ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArg
 _CONFIGS = tuple(f"trl.{one}Config" for one in _TRL)
 _USUAL: dict[str, Value] = {"fp16": Const(False), "bf16": Const(False), "deepspeed": NONE, "fsdp": NONE}
 """What the arguments are that decide about weights where they are not given; trl's have `bf16` by their release."""
+_GIVEN = "*given"
+"""The field of a trainer that holds its model and its arguments, where it is not told yet that it trains."""
 _NOT_SHARDED = (NONE, Const(""))
 _TRUE = Const(True)
 
@@ -41,7 +43,7 @@ def _register(name: str) -> None:
         made = ctx.allocate(arguments.node, name)
         ctx.store.overwrite(made.address, ANYTHING, _TRUE)
         if name in _TRAINERS:
-            _judge(ctx, arguments)
+            _judge(ctx, arguments, made if _is_told(name, arguments) else None)
         else:
             _keep(ctx, made, arguments, is_trl=name in _CONFIGS)
         return made
@@ -50,8 +52,19 @@ def _register(name: str) -> None:
 
         @model(f"{name}.__init__")
         def initialise(ctx: Context, arguments: Arguments) -> Value:
-            _judge(ctx, arguments.without_first())
+            made = arguments.args[0]
+            _judge(
+                ctx, arguments.without_first(), made if isinstance(made, Ref) and _is_told(name, arguments) else None
+            )
             return NONE
+
+        @model(f"{name}.train")
+        def train(ctx: Context, arguments: Arguments) -> Value:
+            made = arguments.args[0]
+            held = ctx.store.read(made.address, _GIVEN) if isinstance(made, Ref) else None
+            if isinstance(held, Tuple) and isinstance(held.items[0], Ref) and isinstance(held.items[1], Ref):
+                _trains(ctx, held.items[0], held.items[1])
+            return TOP
 
 
 for _name in (*_TRAINERS, *_ARGUMENTS, *_CONFIGS):
@@ -64,17 +77,29 @@ def _keep(ctx: Context, made: Ref, arguments: Arguments, *, is_trl: bool) -> Non
         ctx.store.write(made.address, name, arguments.keywords.get(name, usual if is_known else TOP))
 
 
-def _judge(ctx: Context, arguments: Arguments) -> None:
-    """A trainer is given its model and its arguments."""
+def _is_told(name: str, arguments: Arguments) -> bool:
+    """Is it told what is trained? What is spread may bring trl's trainers a `peft_config`."""
+    return arguments.complete or name.startswith("transformers.")
+
+
+def _judge(ctx: Context, arguments: Arguments, made: Ref | None) -> None:
+    """A trainer is given its model and its arguments. Where no dataset is in view, it may evaluate: `train` tells."""
     given, settings = arguments.get(0, "model"), arguments.get(1, "args")
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
-    if not isinstance(given, Ref) or not is_module(given) or not isinstance(settings, Ref) or not arguments.complete:
+    if not isinstance(given, Ref) or not is_module(given) or not isinstance(settings, Ref):
         return
-    if arguments.get(3, "train_dataset") in (None, NONE):
-        return  # it evaluates
+    if arguments.keywords.get("peft_config", NONE) != NONE:
+        return
+    if arguments.complete and arguments.get(3, "train_dataset") not in (None, NONE):
+        _trains(ctx, given, settings)
+    elif made is not None:
+        ctx.store.write(made.address, _GIVEN, Tuple((given, settings)))
+
+
+def _trains(ctx: Context, given: Ref, settings: Ref) -> None:
+    """A model is trained under the arguments of a trainer."""
     fp16, bf16, deepspeed, fsdp = (ctx.store.read(settings.address, name) for name in _USUAL)
-    adapting = arguments.keywords.get("peft_config", NONE) != NONE
-    if adapting or deepspeed not in _NOT_SHARDED or fsdp not in _NOT_SHARDED:
+    if deepspeed not in _NOT_SHARDED or fsdp not in _NOT_SHARDED:
         return
     if fp16 == _TRUE:
         half_under_scaler(ctx, given)
