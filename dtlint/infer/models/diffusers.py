@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import NONE, TOP, Const, ProjectClass, Ref, Tensor, Value, choices
+from dtlint.infer.domain.values import NONE, TOP, Const, Dtype, Many, ProjectClass, Ref, Tensor, Tuple, Value, choices
+from dtlint.infer.models import training
 from dtlint.infer.models.casts import dtype_of
 from dtlint.infer.models.instance_dicts import ANYTHING
-from dtlint.infer.models.module_trees import is_module
+from dtlint.infer.models.module_trees import is_module, weights_within
 from dtlint.infer.models.plain_tensors import PARAMETER
 from dtlint.infer.models.registry import MODELS, model
+from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
@@ -55,6 +57,21 @@ def _loaded_as(ctx: Context, arguments: Arguments) -> frozenset[str] | None:
     kept = ctx.semantics.attribute(ctx, cls, "_keep_in_fp32_modules", arguments.node)  # float32 in what is half else
     dtype = dtype_of(given)
     return None if dtype is None or kept not in (None, NONE) else dtype.dtypes
+
+
+@model("diffusers.training_utils.cast_training_params")
+def _cast_trained(ctx: Context, arguments: Arguments) -> Value:
+    """What is trained of a model, or of each in a list, is cast: to float32 where nothing else is given."""
+    given, wanted = arguments.get(0, "model") or TOP, arguments.get(1, "dtype") or Const("float32")
+    asked = Dtype(frozenset({"float32"})) if wanted == Const("float32") else dtype_of(wanted)
+    models: list[Value] = []
+    for one in choices(given):
+        held = Tuple((one,)) if is_module(one) else ctx.semantics.items(ctx, one, arguments.node)
+        models += held.items if isinstance(held, Tuple) else [held.item] if isinstance(held, Many) else []
+    for weight in (each for one in models for each in weights_within(ctx, one)):
+        if weight.kind == PARAMETER and not training.is_frozen(ctx, weight):
+            ctx.store.write(weight, CONTENT, Tensor(None if asked is None else asked.dtypes))
+    return NONE
 
 
 @model(*(f"{one}.from_pretrained" for one in _PIPELINES))

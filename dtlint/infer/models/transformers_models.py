@@ -3,7 +3,7 @@
 As https://huggingface.co/docs/transformers/main_classes/model has it: `from_pretrained` of any model class gives a module in
 `dtype`, by its older name `torch_dtype`; in float32 or as the checkpoint has it where that is not given, by the release. Some
 models keep parts in float32 that are loaded in float16. Its model classes are called after what they are: `BertModel`,
-`LlamaForCausalLM`. What is quantised is not told of.
+`LlamaForCausalLM`. What is quantised is not told of. Models of diffusers, where it is not read as source, are loaded alike.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AS_STORED", "loader"]
 
+_DIFFUSERS = "diffusers.ModelMixin.from_pretrained"
+_OF_DIFFUSERS = re.compile(r"diffusers\.(?:\w+\.)*(?:\w+Model|Autoencoder\w+)\.from_pretrained")
 _CLASS = re.compile(r"transformers\.(?:\w+\.)*(?:\w*Model(?!\w*Config)\w*|\w+For[A-Z]\w*)\.from_pretrained")
 _HALVES_AND_FLOAT = frozenset({"float16", "bfloat16", "float32"})
 _FLOAT16 = frozenset({"float16"})
@@ -38,7 +40,18 @@ _QUANTISED = ("quantization_config", "load_in_8bit", "load_in_4bit")
 
 def loader(name: str) -> str:
     """The name under which the loading of a model is modelled; others as they are."""
+    if _OF_DIFFUSERS.fullmatch(name):
+        return _DIFFUSERS
     return f"{LOADED}.from_pretrained" if _CLASS.fullmatch(name) else name
+
+
+@model(_DIFFUSERS)
+def _load_of_diffusers(ctx: Context, arguments: Arguments) -> Value:
+    """In float32 where no dtype is given. Some keep parts in float32 that are loaded in a half dtype."""
+    keywords = {"dtype": Const("float32"), **arguments.keywords}
+    if "torch_dtype" in arguments.keywords:
+        del keywords["dtype"]
+    return _load(ctx, type(arguments)(arguments.args, keywords, arguments.complete, arguments.node))
 
 
 @model(f"{LOADED}.from_pretrained")
