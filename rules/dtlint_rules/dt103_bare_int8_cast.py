@@ -220,6 +220,9 @@ def _uses_whole(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.BinOp):
         of_bits = isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift))
         return of_bits and name in map(path_of, (node.left, node.right))
+    if isinstance(node, ast.Call):
+        called, _, function = ast.unparse(node.func).rpartition(".")
+        return function.startswith("bitwise_") and name in (called, *map(path_of, node.args))
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, (ast.Invert, ast.Not)) and path_of(node.operand) == name
     if isinstance(node, ast.Subscript):
