@@ -147,7 +147,8 @@ _ASKED = frozenset({"shape", "dtype", "device", "ndim", "size"})
 
 
 def _is_returned(facts: ModuleFacts, node: ast.Call) -> bool:
-    """Is the result returned, at once or by way of a name? A result that is used on may need the wide dtype."""
+    """Does what is returned come from the result, at once or by way of a name? A result that is used on before may need the
+    wide dtype."""
     statement = facts.around.statement(node)
     if isinstance(statement, ast.Return):
         return True
@@ -157,8 +158,10 @@ def _is_returned(facts: ModuleFacts, node: ast.Call) -> bool:
         isinstance(statement, ast.Assign)
         and statement.value is node
         and any(
-            isinstance(one, ast.Return) and isinstance(one.value, ast.Name) and one.value.id in _names(statement)
+            isinstance(part, ast.Name) and part.id in _names(statement)
             for one in following
+            if isinstance(one, ast.Return) and one.value is not None
+            for part in ast.walk(one.value)
         )
     )
 
