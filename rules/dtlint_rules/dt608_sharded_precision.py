@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
+from dtlint.infer.domain.values import Const
 from dtlint.infer.facts import dtype_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._scalers import SCALERS
@@ -34,10 +35,13 @@ class ShardedPrecision(Rule):
     ## What it does
     Reports `fully_shard(mp_policy=MixedPrecision(...))` and `FullyShardedDataParallel(mixed_precision=
     MixedPrecisionPolicy(...))`, arguments that only the other of these two classes has, and a GradScaler of `torch.amp`
-    in a function that wraps its model by FullyShardedDataParallel, in float16 or with no mixed precision of its own.
+    in a function that wraps its model by FullyShardedDataParallel, in float16 or with no mixed precision of its own. Where
+    the weights of a module have several dtypes, it reports that it is made one unit of FSDP.
 
     ## Why it matters
-    FSDP2, `fully_shard`, reads `output_dtype` of its policy, and FSDP1 `buffer_dtype`: each raises for the other's class.
+    FSDP1 flattens all weights of a unit into one tensor, and FSDP2 reduces the gradients of those that are trained
+    together: both raise where these are not of one dtype. FSDP2, `fully_shard`, reads `output_dtype` of its policy, and
+    FSDP1 `buffer_dtype`: each raises for the other's class.
     With FSDP1 every rank holds a shard of the gradients: if one has an inf, a GradScaler skips the step on that rank
     alone, and the weights are of two steps from then on. ShardedGradScaler asks all ranks.
 
@@ -65,9 +69,16 @@ class ShardedPrecision(Rule):
     """
 
     code, name = "DT608", "sharded-precision"
-    triggers = ("MixedPrecision", "MixedPrecisionPolicy", "FullyShardedDataParallel")
+    triggers = ("MixedPrecision", "MixedPrecisionPolicy", "FullyShardedDataParallel", "fully_shard")
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for seen in facts.events("unlike weights in a unit"):
+            frozen, *names = (one.value for one in seen.what.about[1:] if isinstance(one, Const))
+            which = "weights" if frozen else "trained weights"
+            says = f"FSDP raises: the {which} of this unit are {' and '.join(map(str, names))}"
+            yield _error(
+                seen.node, says, "Cast them to one dtype, or shard those of another dtype as a unit of their own"
+            )
         own, other = list(facts.calls(*_OF_WRAPPER)), list(facts.calls(*_OF_FUNCTION))
         for call in other:
             for name in _ONLY_OF_WRAPPER:
