@@ -18,9 +18,11 @@ from __future__ import annotations
 import copy
 import math
 import sys
+import sysconfig
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -48,6 +50,9 @@ _WHOLE_NUMBERS = frozenset(
     ("add", "sub", "mul", "__add__", "__sub__", "__mul__", "__radd__", "__rsub__", "__rmul__", "rsub")
 )
 """Arithmetic that wraps in integers."""
+
+
+_PACKAGES, _TORCH = sysconfig.get_path("purelib"), str(Path(torch.__file__).parent)
 
 
 @dataclass(frozen=True)
@@ -236,11 +241,14 @@ def _writes(name: str) -> bool:
 
 
 def _chain(files: frozenset[str], frame: Any) -> tuple[Line, ...]:
-    """The lines of the package that are run, the innermost first."""
+    """The lines of the package that are run, the innermost first; none for what another package does for it."""
     found: list[Line] = []
     while frame is not None:
-        if frame.f_code.co_filename in files:
-            found.append((frame.f_code.co_filename, frame.f_lineno))
+        name = frame.f_code.co_filename
+        if name in files:
+            found.append((name, frame.f_lineno))
+        elif not found and name.startswith(_PACKAGES) and not name.startswith(_TORCH):
+            return ()
         frame = frame.f_back
     return tuple(found)
 
