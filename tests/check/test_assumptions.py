@@ -582,3 +582,25 @@ def test_a_dtype_that_is_left_on_one_path_is_told_unless_it_may_be_a_cast_that_i
             return x
     """
     assert found(text, "half") == [("DT317", 7)]
+
+
+def test_a_private_method_that_is_given_nothing_gives_what_its_object_holds() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+
+        class Mixing(nn.Module):
+            def __init__(self, count: int) -> None:
+                super().__init__()
+                self.entries = nn.Parameter(torch.zeros(count))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                lower, upper = self._factors()
+                return torch.linalg.inv(lower) @ x
+
+            def _factors(self):
+                lower = self.entries.new_zeros(3, 3)
+                return lower, lower.mT
+    """
+    assert found(text, "half") == [("DT311", 13)]

@@ -497,10 +497,12 @@ class OpenContexts(Recorder):
             return None  # which may bind another, whatever it is given
         if scaling.is_under_way(ctx) or isinstance(ctx.ambient("opened"), Region):
             return None  # steps of a scaler, and regions, are followed into what is called
-        ctx.modules.escape(ctx, list(bound.values()))
         first = next(iter(bound.values()), None)
         entry = definition, None if definition.owner is None else first
         is_own = entry in self._entries
+        if self._assumption is not None and not is_own and definition.owner is not None and isinstance(first, Ref):
+            return None  # it may give what the object holds, which is of the assumed dtype
+        ctx.modules.escape(ctx, list(bound.values()))
         known = self._result(ctx, entry) if is_own else self._signature(ctx, definition)
         if known == TOP:
             return TOP
