@@ -43,9 +43,8 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.interproc.changed_state import forget_changed, forget_changed_globals
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
-from dtlint.infer.interproc.operand_parameters import operand_parameters
-from dtlint.infer.interproc.other_parameters import no_floating_tensors
-from dtlint.infer.interproc.parameter_kinds import WHOLE, Misuses, ParameterKinds
+from dtlint.infer.interproc.misuses import WHOLE, Misuses
+from dtlint.infer.interproc.parameter_kinds import Kind, ParameterKinds, kinds_by_use
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.interproc.tensor_use import used_as_tensors
 from dtlint.infer.models import scaling
@@ -141,7 +140,7 @@ class OpenContexts(Recorder):
         targets: frozenset[str] = frozenset(),
     ) -> None:
         self.main = main
-        self._assumption, self._targets = assumption, targets
+        self._assumption = assumption
         self._signatures = signatures
         self.broken_off: type[Exception] | None = None
         """What has kept the reading of a function from its end, RecursionError or TooLong."""
@@ -159,8 +158,9 @@ class OpenContexts(Recorder):
         """What is told instead of the recorder, where a function is read for this alone."""
         self._misuses: Misuses | None = None
         """The same, where it is read for the kinds of its parameters."""
-        asks_kinds = assumption is not None and not with_callees
-        self._kinds = ParameterKinds(assumption.inputs) if assumption is not None and asks_kinds else None
+        self._kinds = None if assumption is None else ParameterKinds(assumption.inputs, targets, assumption.targets)
+        self._asks_for_certain_kinds = assumption is not None and not with_callees
+        """Claims rest on what is certain; for findings what may be a floating tensor is one."""
         self._is_preparing = False
         self._learned = False
         """Has a call in view given a function what was not known to be given to it?"""
@@ -243,7 +243,7 @@ class OpenContexts(Recorder):
             return True
         if self._entry is None:  # what the module's body calls
             return True
-        if self._kinds is not None and self._entry.name == "__init__" and function.module is self.main:
+        if self._asks_for_certain_kinds and self._entry.name == "__init__" and function.module is self.main:
             return True  # before anybody has cast the module
         return function.node in self._inside and (function is not self._entry or frame.path is None)
 
@@ -285,7 +285,7 @@ class OpenContexts(Recorder):
                 made = self._made(ctx, cls)
                 methods += [(one, made) for one in self._methods(modules, cls) if wanted(one.node)]
                 self._entries.update(methods)
-        if self._kinds is not None:
+        if self._asks_for_certain_kinds:
             self._learn_kinds(ctx, [*alone, *methods])
         self._read_until_nothing_changes(ctx, [*alone, *methods])
 
@@ -374,7 +374,7 @@ class OpenContexts(Recorder):
             if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
                 of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
                 bound[first] = receiver.address.kind if of_class else receiver  # type: ignore[attr-defined]
-            if self._kinds is not None and not of_numbers:
+            if self._asks_for_certain_kinds and not of_numbers:
                 bound |= self._of_their_kinds(ctx, definition, receiver, bound, None if receiver is None else first)
             if not self._with_callees:
                 bound |= self._with_indices(ctx, definition, receiver, bound)
@@ -424,7 +424,7 @@ class OpenContexts(Recorder):
             finally:
                 self._misuses = around
 
-        return self._kinds.parameters(definition, receiver, assumed, read)
+        return self._kinds.certain(definition, receiver, assumed, read)
 
     def _with_indices(
         self, ctx: Context, definition: FunctionDefinition, receiver: Value | None, bound: dict[str, Value]
@@ -460,30 +460,16 @@ class OpenContexts(Recorder):
 
     def _parameters(self, ctx: Context, definition: FunctionDefinition, *, is_assumed: bool = True) -> dict[str, Value]:
         """The parameters of a function, as anybody may give them, or as the assumption says."""
-        assumption = self._assumption
-        if assumption is None or not is_assumed:
-            return _parameters(ctx, definition, None, self._believes_masks)
-        targets = [
-            one.arg
-            for one in _named_parameters(definition)
-            if parameter_key(one.arg, one.lineno, one.col_offset) in self._targets
-        ]
-
-        def assumed(parameter: ast.arg) -> str:
-            return assumption.targets if parameter.arg in targets else assumption.inputs
-
-        bound = _parameters(ctx, definition, assumed, self._believes_masks)
-        for name in targets:
-            if type(bound[name]) is Unknown:  # a loss takes tensors alone
-                bound[name] = Tensor(frozenset({assumption.targets}))
-        return bound
+        kinds = self._kinds if is_assumed else None
+        return _parameters(ctx, definition, kinds, self._believes_masks)
 
     def _by_signature(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Value | None:
         """What a call gives by the function's signature; None where it is to be followed, for it tells of dtypes, or is part
         of a program that runs."""
         assert self._signatures is not None
         definition: FunctionDefinition = function.definition
-        if self._kinds is not None and definition.module is self.main and self._is_preparing and not self._misuses:
+        is_learning = self._kinds is not None and self._is_preparing and not self._misuses
+        if self._kinds is not None and is_learning and definition.module is self.main:
             self._learned |= self._kinds.called(definition, bound)
         if self._entry is None or function.frame is not None or tells_of_dtypes(bound.values()):
             return None
@@ -636,13 +622,13 @@ def _named_parameters(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
 def _parameters(
     ctx: Context,
     definition: FunctionDefinition,
-    assumed: Callable[[ast.arg], str] | None = None,
+    kinds: ParameterKinds | None = None,
     believes_masks: bool = True,
 ) -> dict[str, Value]:
     """The parameters of a function, as anybody may give them.
 
     Args:
-        assumed: the dtypes that floating tensors among them have under an assumption.
+        kinds: which of them have a certain dtype under an assumption.
         believes_masks: is a parameter that is declared as BoolTensor bool? Programs write that for masks of integers, too.
     """
     given = definition.node.args
@@ -668,13 +654,8 @@ def _parameters(
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
-        if (
-            assumed is not None
-            and not is_declared(one.annotation, "LongTensor")
-            and one.arg not in no_floating_tensors(definition.node)
-        ):
-            is_input = default is None and _is_forward(definition)
-            value = _assumed(Tensor(None, symbol) if is_input and type(value) is Unknown else value, assumed(one))
+        if kinds is not None and not is_declared(one.annotation, "LongTensor"):
+            value = kinds.assumed(definition, one, value, is_input=default is None and _is_forward(definition))
         found[one.arg] = join(value, NONE) if default == NONE else value
     if given.vararg is not None:
         found[given.vararg.arg] = Many(TOP)
@@ -727,7 +708,10 @@ def _as_operands(definition: FunctionDefinition, bound: MappingOf[str, Value]) -
     """The parameters that a function reckons with, and of whose dtypes nothing is declared, as floating tensors with at least
     one dimension."""
     found: dict[str, Value] = {}
-    for name in operand_parameters(definition.node):
+    for name, kind in kinds_by_use(definition).items():
+        default = (definition.defaults or {}).get(name)
+        if kind not in (Kind.FLOATING, Kind.TENSOR, Kind.OPERAND) or default not in (None, NONE):
+            continue
         found[name] = join_all(map(_as_operand, choices(bound[name]))) or bound[name]
     return found
 
@@ -742,18 +726,6 @@ def _as_operand(value: Value) -> Value:
 def _is_open(value: Value) -> bool:
     """May it be a tensor whose dtype the caller decides?"""
     return any(isinstance(one, (Tensor, Unknown)) and one.symbol is not None for one in choices(value))
-
-
-def _assumed(value: Value, dtype: str) -> Value:
-    """A parameter of which no dtype is known, of the assumed one, and with at least one dimension: promotion takes others for
-    numbers."""
-    if isinstance(value, Tensor) and value.dtypes is None:
-        return Tensor(frozenset({dtype}), None, -1 if value.rank is None else value.rank)
-    if isinstance(value, Unknown) and value.symbol is not None:
-        return Unknown(frozenset({dtype}))
-    if isinstance(value, Union):
-        return join_all(_assumed(one, dtype) for one in choices(value)) or value
-    return value
 
 
 def _usual_numbers(definition: FunctionDefinition) -> dict[str, Value]:

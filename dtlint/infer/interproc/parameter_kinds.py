@@ -1,119 +1,181 @@
-"""Which parameters of functions are floating tensors, where an assumption says of which dtype these are.
+"""What kind of thing each parameter of a function is: a floating tensor, an index or a mask, a number, something else.
 
-An index, a mask or a target stays one. A parameter is floating if the function does with it what whole numbers are not meant
-for: torch refuses them, or lifts them to floats (`x / 2`, `x.exp()`), or they are added to floating tensors; or if calls in
-view give floating tensors for it. Of the rest both are possible: a mask is multiplied with floats as well.
+One ladder, each rung for what those before it leave open: what the function does with a parameter (`parameter_uses`), what the
+functions of its file that it is passed on to do with it, what losses take for their targets, what calls in view give, and, for
+who has to be certain, what becomes of the function where the parameter holds whole numbers (`misuses`). Annotations and
+defaults decide before (`open_contexts`): what is asked of here is declared to be no more than a tensor.
 """
 
 from __future__ import annotations
 
+import ast
+from enum import Enum, auto
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import ARITHMETIC, FLOATING, INTEGRAL
+from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import join, join_all
-from dtlint.infer.domain.values import (
-    Bound,
-    Const,
-    Device,
-    Dtype,
-    Many,
-    Number,
-    Tensor,
-    Tuple,
-    Unknown,
-    Value,
-    choices,
-)
-from dtlint.infer.models.unknown_tensors import CASTS
+from dtlint.infer.domain.values import Tensor, Union, Unknown, Value, choices
+from dtlint.infer.interproc.misuses import kinds_by_reading, of_dtypes
+from dtlint.infer.interproc.parameter_uses import Use, uses_of_parameters
+from dtlint.infer.interproc.signatures import parameter_key
+from dtlint.source.definitions import classes, functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from dtlint.infer.interproc.functions import FunctionDefinition
+    from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
+    from dtlint.infer.interproc.misuses import Misuses
+    from dtlint.infer.interproc.parameter_uses import Passed
 
-__all__ = ["WHOLE", "Misuses", "ParameterKinds"]
-
-WHOLE = INTEGRAL.intersection(ARITHMETIC) | {"bool"}
-"""The dtypes of what is no floating tensor: indices, masks, targets."""
-_Entry = tuple["FunctionDefinition", Value | None]
-_ALIKE = frozenset(
-    {"add", "sub", "rsub", "div", "true_divide", "lerp", "addcmul", "addcdiv", "dist", "cdist", "cat", "stack"}
-    | {"maximum", "minimum"}
-)
-"""Ops whose operands are of one kind: nobody gives them an index or a mask together with a floating tensor."""
-
-_OPERATORS = frozenset(
-    {"add", "sub", "rsub", "mul", "div", "true_divide", "floor_divide", "remainder", "fmod", "pow", "neg"}
-)
-"""What can be done with numbers as well."""
-_OF_FLOATS = frozenset({"matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "einsum", "tensordot", "cov", "trapezoid"})
-"""Ops that take whole numbers as well, and hardly ever are given any."""
+__all__ = ["Kind", "ParameterKinds", "kinds_by_use"]
 
 
-class Misuses:
-    """Is told, while a function is read, where torch raises, and where whole numbers become floats."""
+class Kind(Enum):
+    """What is known of a parameter."""
 
-    def __init__(self) -> None:
-        self.found: set[tuple[str, object]] = set()
-        self.refused: set[tuple[str, object]] = set()
-        """Those where torch raises."""
+    FLOATING = auto()
+    """A floating tensor."""
+    TENSOR = auto()
+    """A tensor, floating or whole."""
+    OPERAND = auto()
+    """Reckoned with: a tensor, an array or a number, and floating if it is a tensor."""
+    OPEN = auto()
+    """Nothing shows what it is."""
+    WHOLE = auto()
+    """Whole numbers: an index, a mask, a target, a length."""
+    OTHER = auto()
+    """A number, a dtype, a device."""
 
-    def operation(
-        self, op: str, place: object, given: Iterable[Value], result: Value | None, error: str | None
-    ) -> None:
-        """One of torch's ops was evaluated."""
-        operands = [
-            one for value in given for one in _items(value) if not isinstance(one, (Const, Number, Device, Dtype))
-        ]
-        tensors = [one for one in operands if isinstance(one, Tensor) and one.dtypes]
-        if error is not None or (len(tensors) == len(operands) and self._is_misuse(op, tensors, result)):
-            self.found.add((op, place))
-        if error is not None:
-            self.refused.add((op, place))
-
-    def call(self, place: object, callee: Value, result: Value | None) -> None:
-        """A call was evaluated: does it cut off what was computed as floats, as `y.to(x.dtype)` does for a whole `x`?"""
-        if not isinstance(callee, Bound) or not isinstance(callee.receiver, Tensor):
-            return
-        if callee.name.rpartition(".")[2] not in CASTS:
-            return
-        before, after = callee.receiver.dtypes, result.dtypes if isinstance(result, Tensor) else None
-        if before and before <= FLOATING and after and after <= WHOLE:
-            self.found.add((callee.name, place))
-
-    def _is_misuse(self, op: str, given: Sequence[Tensor], result: Value | None) -> bool:
-        """Is something done with whole numbers that is meant for floating ones?"""
-        whole = [one for one in given if one.dtypes and one.dtypes <= WHOLE]
-        floating = [one for one in given if one.dtypes and one.dtypes <= FLOATING]
-        name = _name(op)
-        if not whole or name in CASTS:
-            return False
-        if len(whole) < len(given):
-            return bool(floating) and (name in _ALIKE or name in _OF_FLOATS)
-        dtypes = result.dtypes if isinstance(result, Tensor) else None
-        return name in _OF_FLOATS or ".linalg." in op or bool(dtypes and dtypes <= FLOATING)
+    @property
+    def may_be_floating(self) -> bool:
+        """May it be a floating tensor?"""
+        return self not in (Kind.WHOLE, Kind.OTHER)
 
 
-def _name(op: str) -> str:
-    """The last part of an op's name; `add_` goes by `add`."""
-    return op.rpartition(".")[2].strip("_")
+_MOST_CALLS = 3
+"""How far a parameter is followed that is passed on and on."""
+
+
+def kinds_by_use(definition: FunctionDefinition) -> Mapping[str, Kind]:
+    """The kinds of a function's parameters by what it does with them, or what those do that it passes them on to."""
+    return _kinds(definition.node, definition.module.tree, _MOST_CALLS)
+
+
+@lru_cache(maxsize=4096)
+def _kinds(function: FunctionNode, tree: ast.Module, calls: int) -> Mapping[str, Kind]:
+    uses = uses_of_parameters(function, _torch_names(tree))
+    has_numbers = any(Use.NUMBER in one for one in uses.of.values())
+    bare = {one.arg for one in _named(function) if one.annotation is None}
+    found = {name: _kind(used, has_numbers and name in bare) for name, used in uses.of.items()}
+    if not calls:
+        return found
+    for passed in uses.passed:
+        if found[passed.parameter] in (Kind.OPEN, Kind.OPERAND, Kind.TENSOR):
+            taken = _taken(function, tree, passed, calls)
+            if taken is not None and taken is not Kind.OPEN:
+                found[passed.parameter] = _either(found[passed.parameter], taken)
+    return found
+
+
+def _kind(used: set[Use], is_among_numbers: bool) -> Kind:
+    if Use.NUMBER in used or Use.OPTION in used or (is_among_numbers and Use.ARITHMETIC in used):
+        return Kind.OTHER
+    if Use.WHOLE in used:
+        return Kind.WHOLE
+    if Use.TENSOR in used and Use.TOLD_APART not in used:
+        return Kind.FLOATING if Use.FLOATING in used else Kind.TENSOR
+    return Kind.OPERAND if used & {Use.OPERAND, Use.TENSOR, Use.FLOATING} else Kind.OPEN
+
+
+def _either(own: Kind, taken: Kind) -> Kind:
+    """What a parameter is that a function takes for one thing, and another that it is passed on to for another."""
+    if own is Kind.TENSOR:
+        return taken if taken in (Kind.FLOATING, Kind.WHOLE) else own
+    if taken is Kind.OTHER and own is Kind.OPERAND:
+        return Kind.OTHER
+    return taken
+
+
+def _taken(function: FunctionNode, tree: ast.Module, passed: Passed, calls: int) -> Kind | None:
+    """What the function of the file is called with, that a parameter is passed on to."""
+    alone, methods = _definitions(tree)
+    name = passed.callee.removeprefix("self.")
+    callee = methods.get(function, {}).get(name) if name != passed.callee else alone.get(name)
+    if callee is None or callee is function:
+        return None
+    args = callee.args
+    named = [*args.posonlyargs, *args.args]
+    if name != passed.callee and not any(getattr(one, "id", "") == "staticmethod" for one in callee.decorator_list):
+        named = named[1:]
+    if isinstance(passed.place, int):
+        taken = named[passed.place].arg if passed.place < len(named) else None
+    else:
+        taken = passed.place
+    return None if taken is None else _kinds(callee, tree, calls - 1).get(taken)
+
+
+_Defined = dict[str, "ast.FunctionDef | ast.AsyncFunctionDef"]
+
+
+@lru_cache(maxsize=64)
+def _definitions(tree: ast.Module) -> tuple[_Defined, dict[ast.AST, _Defined]]:
+    """The functions of a module by name, and those of the class that a method belongs to."""
+    methods: dict[ast.AST, _Defined] = {}
+    for one in classes(tree.body):
+        own = {method.name: method for method in functions(one.body)}
+        methods.update(dict.fromkeys(own.values(), own))
+    return {one.name: one for one in functions(tree.body)}, methods
+
+
+@lru_cache(maxsize=64)
+def _torch_names(tree: ast.Module) -> tuple[tuple[str, str], ...]:
+    """The names under which torch and its parts are imported, each with what it stands for."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if one.name.partition(".")[0] == "torch":
+                    found[one.asname or "torch"] = one.name if one.asname else "torch"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "torch" and not node.level:
+            found.update((one.asname or one.name, f"{node.module}.{one.name}") for one in node.names)
+    return tuple(found.items())
+
+
+def _named(function: FunctionNode) -> tuple[ast.arg, ...]:
+    given = function.args
+    return (*given.posonlyargs, *given.args, *given.kwonlyargs)
 
 
 class ParameterKinds:
-    """What is known of the parameters of a library's functions, that are of the assumed dtype if they are floating.
+    """What is known of the parameters of a file's functions, that are of the assumed dtype if they are floating.
 
     Args:
         dtype: the assumed one.
+        targets: the keys of the parameters that losses take as targets.
+        of_targets: the dtype that these have.
     """
 
-    def __init__(self, dtype: str) -> None:
+    def __init__(self, dtype: str, targets: frozenset[str] = frozenset(), of_targets: str = "") -> None:
         self._floating = frozenset({dtype})
-        self._tensors: dict[_Entry, set[str]] = {}
-        """Those that are certainly tensors: what is done with them no number can."""
-        self._shown: dict[_Entry, dict[str, frozenset[str]]] = {}
-        """By what the function does with them: all that they can be."""
+        self._targets, self._of_targets = targets, frozenset({of_targets or dtype})
+        self._shown: dict[tuple[FunctionDefinition, Value | None], tuple[dict[str, frozenset[str]], set[str]]] = {}
+        """By reading: all that the parameters of a function can be, and which of them are certainly tensors."""
         self._given: dict[FunctionDefinition, dict[str, Value]] = {}
         """By the calls in view."""
+
+    def assumed(self, definition: FunctionDefinition, parameter: ast.arg, value: Value, *, is_input: bool) -> Value:
+        """What a parameter is, of which no more is known than its symbol, where an assumption says its dtype.
+
+        Args:
+            is_input: is it an input of a module? These are tensors, or hold them.
+        """
+        kind = kinds_by_use(definition).get(parameter.arg, Kind.OPEN)
+        if not kind.may_be_floating:
+            return value
+        is_target = parameter_key(parameter.arg, parameter.lineno, parameter.col_offset) in self._targets
+        is_tensor = is_input or is_target or kind in (Kind.FLOATING, Kind.TENSOR)  # a loss takes tensors alone
+        return _assumed(value, self._of_targets if is_target else self._floating, as_tensor=is_tensor)
 
     def called(self, definition: FunctionDefinition, bound: Mapping[str, Value]) -> bool:
         """A call in view gives these arguments. Is that more than was known?"""
@@ -123,14 +185,14 @@ class ParameterKinds:
             known[name] = join(known[name], value) if name in known else value
         return before != known
 
-    def parameters(
+    def certain(
         self,
         definition: FunctionDefinition,
         receiver: Value | None,
         assumed: Mapping[str, Value],
         read: Callable[[Mapping[str, Value]], Misuses],
     ) -> dict[str, Value]:
-        """Parameters that may be of the assumed dtype, as far as their kinds are known.
+        """The parameters that may be of the assumed dtype, of this dtype where that is certain.
 
         Args:
             definition: the function.
@@ -138,83 +200,37 @@ class ParameterKinds:
             assumed: the parameters, all of the assumed dtype.
             read: reads the function for other parameters, and tells where they are misused.
         """
+        by_use = kinds_by_use(definition)
+        settled = {name for name in assumed if by_use.get(name) is Kind.FLOATING}
         entry = definition, receiver
-        shown = self._shown.get(entry)
-        if shown is None:
-            tensors = self._tensors[entry] = set()
-            shown = self._shown[entry] = self._by_use(assumed, read, tensors)
+        if entry not in self._shown:
+            self._shown[entry] = kinds_by_reading(assumed, self._floating, settled, read)
+        shown, tensors = self._shown[entry]
         is_private = definition.name.startswith("_") and not definition.name.startswith("__")
         found = {}
         for name, value in assumed.items():
             given = self._given.get(definition, {}).get(name)
             dtypes = None if given is None else _dtypes(given)
             if is_private and dtypes:
-                found[name] = _of(value, dtypes)
+                found[name] = of_dtypes(value, dtypes)
             elif shown[name] <= FLOATING or (dtypes and dtypes <= FLOATING):
                 more = dtypes & FLOATING if dtypes and dtypes <= FLOATING else frozenset()
-                found[name] = _of(value, self._floating | more, certain=name in self._tensors[entry])
+                found[name] = of_dtypes(value, self._floating | more, as_tensor=name in tensors)
             else:
-                found[name] = _of(value, shown[name])
-        return found
-
-    def _by_use(
-        self, assumed: Mapping[str, Value], read: Callable[[Mapping[str, Value]], Misuses], tensors: set[str]
-    ) -> dict[str, frozenset[str]]:
-        """What the parameters can be, by how they are used; names those that are certainly tensors."""
-        found = dict.fromkeys(assumed, self._floating | WHOLE)
-
-        def misused(whole: Collection[str]) -> Misuses:
-            return read(
-                {one: _of(v, WHOLE if one in whole else self._floating, probing=True) for one, v in assumed.items()}
-            )
-
-        if not assumed:
-            return found
-        as_floats = misused(())
-        as_whole = {name: misused({name}) for name in assumed}
-        for group in _groups({name: now.found - as_floats.found for name, now in as_whole.items()}):
-            now = as_whole[next(iter(group))] if len(group) == 1 else misused(group)
-            gained = now.found - as_floats.found
-            if gained and not as_floats.refused - now.refused:  # else it may be an index
-                found.update(dict.fromkeys(group, self._floating))
-                if any(_name(op) not in _OPERATORS for op, _ in gained):
-                    tensors |= group
+                found[name] = of_dtypes(value, shown[name])
         return found
 
 
-def _groups(places: Mapping[str, set[tuple[str, object]]]) -> list[set[str]]:
-    """The parameters that are of one kind, for they are added to one another: that one of them alone is whole is a misuse at
-    one place, whichever it is."""
-    groups: list[tuple[set[str], set[tuple[str, object]]]] = []
-    for name, found in places.items():
-        names, where = {name}, set(found)
-        apart = []
-        for other in groups:
-            if other[1].isdisjoint(where):
-                apart.append(other)
-            else:
-                names |= other[0]
-                where |= other[1]
-        groups = [*apart, (names, where)]
-    return [names for names, _ in groups]
-
-
-def _of(value: Value, dtypes: frozenset[str], *, probing: bool = False, certain: bool = False) -> Value:
-    """A parameter of other dtypes: whatever else it may be it stays."""
-    parts = []
-    for one in choices(value):
-        if isinstance(one, Tensor) or ((probing or certain) and type(one) is Unknown and one.dtypes):
-            one = Tensor(
-                dtypes, None, getattr(one, "rank", None), device="cpu" if probing and dtypes == WHOLE else None
-            )
-        elif type(one) is Unknown and one.dtypes:
-            one = Unknown(dtypes)
-        parts.append(one)
-    return join_all(parts) or value
-
-
-def _items(value: Value) -> tuple[Value, ...]:
-    return value.items if isinstance(value, Tuple) else (value.item,) if isinstance(value, Many) else (value,)
+def _assumed(value: Value, dtypes: frozenset[str], *, as_tensor: bool) -> Value:
+    """A parameter of which no dtype is known, of the assumed one, and with at least one dimension: promotion takes others for
+    numbers."""
+    if isinstance(value, Tensor) and value.dtypes is None:
+        return Tensor(dtypes, None, -1 if value.rank is None else value.rank)
+    if isinstance(value, Unknown) and value.symbol is not None:
+        return Tensor(dtypes, None, -1) if as_tensor and type(value) is Unknown else Unknown(dtypes)
+    if isinstance(value, Union):
+        return join_all(_assumed(one, dtypes, as_tensor=as_tensor) for one in choices(value)) or value
+    return value
 
 
 def _dtypes(value: Value) -> frozenset[str] | None:

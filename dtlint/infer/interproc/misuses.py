@@ -1,0 +1,177 @@
+"""Which parameters are floating tensors, by reading a function: once with floats and once with whole numbers in the place of
+each.
+
+A parameter is floating if the function does with it what whole numbers are not meant for: torch refuses them, or lifts them to
+floats (`x / 2`, `x.exp()`), or they are added to floating tensors. Of the rest both are possible: a mask is multiplied with
+floats as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtlint.dtypes.dtype import ARITHMETIC, FLOATING, INTEGRAL
+from dtlint.infer.domain.lattice import join_all
+from dtlint.infer.domain.values import (
+    Bound,
+    Const,
+    Device,
+    Dtype,
+    Many,
+    Number,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    choices,
+)
+from dtlint.infer.models.unknown_tensors import CASTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+__all__ = ["WHOLE", "Misuses", "kinds_by_reading", "of_dtypes"]
+
+WHOLE = INTEGRAL.intersection(ARITHMETIC) | {"bool"}
+"""The dtypes of what is no floating tensor: indices, masks, targets."""
+_ALIKE = frozenset(
+    {"add", "sub", "rsub", "div", "true_divide", "lerp", "addcmul", "addcdiv", "dist", "cdist", "cat", "stack"}
+    | {"maximum", "minimum"}
+)
+"""Ops whose operands are of one kind: nobody gives them an index or a mask together with a floating tensor."""
+
+_OPERATORS = frozenset(
+    {"add", "sub", "rsub", "mul", "div", "true_divide", "floor_divide", "remainder", "fmod", "pow", "neg"}
+)
+"""What can be done with numbers as well."""
+_OF_FLOATS = frozenset({"matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "einsum", "tensordot", "cov", "trapezoid"})
+"""Ops that take whole numbers as well, and hardly ever are given any."""
+
+
+class Misuses:
+    """Is told, while a function is read, where torch raises, and where whole numbers become floats."""
+
+    def __init__(self) -> None:
+        self.found: set[tuple[str, object]] = set()
+        self.refused: set[tuple[str, object]] = set()
+        """Those where torch raises."""
+
+    def operation(
+        self, op: str, place: object, given: Iterable[Value], result: Value | None, error: str | None
+    ) -> None:
+        """One of torch's ops was evaluated."""
+        operands = [
+            one for value in given for one in _items(value) if not isinstance(one, (Const, Number, Device, Dtype))
+        ]
+        tensors = [one for one in operands if isinstance(one, Tensor) and one.dtypes]
+        if error is not None or (len(tensors) == len(operands) and self._is_misuse(op, tensors, result)):
+            self.found.add((op, place))
+        if error is not None:
+            self.refused.add((op, place))
+
+    def call(self, place: object, callee: Value, result: Value | None) -> None:
+        """A call was evaluated: does it cut off what was computed as floats, as `y.to(x.dtype)` does for a whole `x`?"""
+        if not isinstance(callee, Bound) or not isinstance(callee.receiver, Tensor):
+            return
+        if callee.name.rpartition(".")[2] not in CASTS:
+            return
+        before, after = callee.receiver.dtypes, result.dtypes if isinstance(result, Tensor) else None
+        if before and before <= FLOATING and after and after <= WHOLE:
+            self.found.add((callee.name, place))
+
+    def _is_misuse(self, op: str, given: Sequence[Tensor], result: Value | None) -> bool:
+        """Is something done with whole numbers that is meant for floating ones?"""
+        whole = [one for one in given if one.dtypes and one.dtypes <= WHOLE]
+        floating = [one for one in given if one.dtypes and one.dtypes <= FLOATING]
+        name = _name(op)
+        if not whole or name in CASTS:
+            return False
+        if len(whole) < len(given):
+            return bool(floating) and (name in _ALIKE or name in _OF_FLOATS)
+        dtypes = result.dtypes if isinstance(result, Tensor) else None
+        return name in _OF_FLOATS or ".linalg." in op or bool(dtypes and dtypes <= FLOATING)
+
+
+def _name(op: str) -> str:
+    """The last part of an op's name; `add_` goes by `add`."""
+    return op.rpartition(".")[2].strip("_")
+
+
+def kinds_by_reading(
+    assumed: Mapping[str, Value],
+    floating: frozenset[str],
+    settled: Collection[str],
+    read: Callable[[Mapping[str, Value]], Misuses],
+) -> tuple[dict[str, frozenset[str]], set[str]]:
+    """What parameters can be by what becomes of the function, and which of them are certainly tensors: what is done with these no
+    number can.
+
+    Args:
+        assumed: the parameters, all of the assumed dtype.
+        floating: that dtype.
+        settled: those that are known to be floating tensors.
+        read: reads the function for other parameters, and tells where they are misused.
+    """
+    found = {name: floating if name in settled else floating | WHOLE for name in assumed}
+    tensors = set(settled)
+
+    def misused(whole: Collection[str]) -> Misuses:
+        return read(
+            {
+                one: of_dtypes(value, WHOLE, as_tensor=True, device="cpu")
+                if one in whole
+                else of_dtypes(value, floating, as_tensor=True)
+                for one, value in assumed.items()
+            }
+        )
+
+    asked = [name for name in assumed if name not in settled]
+    if not asked:
+        return found, tensors
+    as_floats = misused(())
+    as_whole = {name: misused({name}) for name in asked}
+    for group in _groups({name: now.found - as_floats.found for name, now in as_whole.items()}):
+        now = as_whole[next(iter(group))] if len(group) == 1 else misused(group)
+        gained = now.found - as_floats.found
+        if gained and not as_floats.refused - now.refused:  # else it may be an index
+            found.update(dict.fromkeys(group, floating))
+            if any(_name(op) not in _OPERATORS for op, _ in gained):
+                tensors |= group
+    return found, tensors
+
+
+def _groups(places: Mapping[str, set[tuple[str, object]]]) -> list[set[str]]:
+    """The parameters that are of one kind, for they are added to one another: that one of them alone is whole is a misuse at
+    one place, whichever it is."""
+    groups: list[tuple[set[str], set[tuple[str, object]]]] = []
+    for name, found in places.items():
+        names, where = {name}, set(found)
+        apart = []
+        for other in groups:
+            if other[1].isdisjoint(where):
+                apart.append(other)
+            else:
+                names |= other[0]
+                where |= other[1]
+        groups = [*apart, (names, where)]
+    return [names for names, _ in groups]
+
+
+def of_dtypes(value: Value, dtypes: frozenset[str], *, as_tensor: bool = False, device: str | None = None) -> Value:
+    """A parameter of other dtypes: whatever else it may be it stays.
+
+    Args:
+        as_tensor: is it a tensor, where nothing says so?
+    """
+    parts = []
+    for one in choices(value):
+        if isinstance(one, Tensor) or (as_tensor and type(one) is Unknown and one.dtypes):
+            one = Tensor(dtypes, None, getattr(one, "rank", None), device=device)
+        elif type(one) is Unknown and one.dtypes:
+            one = Unknown(dtypes)
+        parts.append(one)
+    return join_all(parts) or value
+
+
+def _items(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Tuple) else (value.item,) if isinstance(value, Many) else (value,)
