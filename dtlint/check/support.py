@@ -1,5 +1,5 @@
 """What becomes of each public function under an assumption: it supports it, or raises, leaves the dtype, overflows; or it could
-not be followed to its end, and nothing is promised.
+not be followed to its end, or no tensor of the assumed dtype was seen in it, and nothing is promised.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from dtlint.infer.domain.values import Many, Tensor, Tuple, Unknown, Value, choices
+from dtlint.infer.interproc.parameter_kinds import kinds_in
 from dtlint.source.definitions import public_functions
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class Verdict(Enum):
     LEAVES = "leaves the dtype"
     OVERFLOWS = "overflows or loses precision"
     UNFINISHED = "not analysed within its budget"
+    UNSEEN = "not judged: what its tensors become is not seen"
     SUPPORTS = "supports it, as far as is seen"
 
 
@@ -81,14 +84,83 @@ def supported(
         told = list(verdicts.get(function, ()))
         if facts is None or function in facts.unfinished:
             told.append(Verdict.UNFINISHED)
-        elif not told and not _computes(facts, function):
-            continue
+        elif not told and not _is_judged(facts, function):
+            computes = _computes(facts, function)
+            if _takes_tensors(tree, function, "." in names[function], computes):
+                told.append(Verdict.UNSEEN)
+            elif not computes:
+                continue
         yield function, names[function], min(told or [Verdict.SUPPORTS], key=order.index)
 
 
 def _computes(facts: ModuleFacts, function: ast.AST) -> bool:
     """Was anything of torch seen to happen in a function?"""
     return any(facts.operations_at(node) for node in facts.around.within(function))
+
+
+def _is_judged(facts: ModuleFacts, function: ast.AST) -> bool:
+    """Was something seen to happen to a tensor of the assumed dtype in a function, or in one that it calls?"""
+    assumption = facts.assumption
+    assumed = frozenset({assumption.inputs, assumption.weights}) if assumption is not None else frozenset()
+    for node in facts.around.within(function):
+        if any(_has(assumed, (*one.args, *(v for _, v in one.keywords))) for one in facts.operations_at(node)):
+            return True
+        if isinstance(node, ast.Call):
+            for call in facts.calls_at(node):
+                if (
+                    call.result is not None
+                    and _tells(call.result)
+                    and _has(assumed, (*call.args, *call.keywords.values()))
+                ):
+                    return True
+    return False
+
+
+def _has(dtypes: frozenset[str], values: Iterable[Value]) -> bool:
+    """Is one of some values a tensor of one of these dtypes, or does it hold one?"""
+    return any(bool(dtypes & (one.dtypes or frozenset())) for value in values for one in _tensors(value))
+
+
+def _tells(value: Value) -> bool:
+    return any(one.dtypes is not None for one in _tensors(value))
+
+
+def _tensors(value: Value) -> Iterator[Tensor | Unknown]:
+    for one in choices(value):
+        if isinstance(one, (Tensor, Unknown)):
+            yield one
+        elif isinstance(one, (Tuple, Many)):
+            for item in one.items if isinstance(one, Tuple) else (one.item,):
+                yield from _tensors(item)
+
+
+def _takes_tensors(
+    tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef, is_method: bool, computes: bool
+) -> bool:
+    """May a function be given floating tensors, by its annotations, or by what it does with parameters that have none?
+
+    Args:
+        is_method: does it stand in a class?
+        computes: does it compute with tensors? Then a parameter that nothing tells of may be one.
+    """
+    kinds = kinds_in(tree, function)
+    given = function.args
+    named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    is_static = any(getattr(one, "id", "") == "staticmethod" for one in function.decorator_list)
+    for one in named[is_method and not is_static :]:
+        kind = kinds[one.arg]
+        if one.annotation is not None:
+            if kind.may_be_floating and _is_of_tensors(one.annotation):
+                return True
+        elif kind.is_tensor or (computes and kind.may_be_floating):
+            return True
+    return False
+
+
+def _is_of_tensors(annotation: ast.expr) -> bool:
+    """Does an annotation speak of tensors, other than of indices and masks?"""
+    text = ast.unparse(annotation)
+    return "Tensor" in text and "LongTensor" not in text and "BoolTensor" not in text
 
 
 def _qualified(tree: ast.Module) -> dict[ast.AST, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["FunctionNode", "classes", "functions", "is_public", "public_functions", "returned"]
+__all__ = ["FunctionNode", "classes", "functions", "is_public", "overriding", "public_functions", "returned"]
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 
@@ -17,6 +17,15 @@ FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 def is_public(node: FunctionNode | ast.ClassDef) -> bool:
     """May anybody call it? What is private is called by what stands in view."""
     return not node.name.startswith("_") or node.name == "__call__"
+
+
+def overriding(tree: ast.Module) -> Iterator[FunctionNode]:
+    """The private methods of public classes with bases that nothing in a module names: code of the bases calls them."""
+    every = [method for node in filter(is_public, classes(tree.body)) if node.bases for method in functions(node.body)]
+    private = [one for one in every if one.name.startswith("_") and not one.name.startswith("__")]
+    if private:
+        named = {one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute)}
+        yield from (one for one in private if one.name not in named)
 
 
 def functions(body: Sequence[ast.stmt]) -> Iterator[FunctionNode]:

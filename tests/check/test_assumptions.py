@@ -171,6 +171,36 @@ def test_sizes_lengths_and_indices_are_no_floating_tensors_by_their_use(function
     assert check(f"import torch\nimport torch.nn.functional as F\n\n\n{function}\n", "half", "double") == []
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def logits(x):\n    return x.masked_fill(x > 0, -1e9)",
+        "def normed(x, eps=1e-12):\n    return x / (x.norm(dim=-1, keepdim=True) + eps)",
+        "def inverse(x):\n    return torch.linalg.inv(x)",
+        "def whitened(x):\n    return _whitened(x)\n\n\ndef _whitened(y):\n    return torch.linalg.inv(y)",
+        "class Gaussian:\n    def __init__(self, spread):\n        self.mean = torch.exp(spread)\n\n"
+        "    def sample(self):\n        return self.mean + torch.randn(3)",
+        "class Hook(Base):\n    def _normed(self, x: torch.Tensor):\n        return torch.linalg.inv(x)",
+    ],
+)
+def test_parameters_without_annotations_are_judged_by_what_is_done_with_them(function: str) -> None:
+    text = f"import torch\nimport torch.nn.functional as F\nfrom elsewhere import Base\n\n\n{function}\n"
+    assert check(text) == []
+    assert len(check(text, "half")) == 1
+
+
+def test_masks_by_what_is_done_with_them_are_no_floating_tensors() -> None:
+    text = """
+        import torch
+
+
+        def filled(x, mask, chosen, keep):
+            x = torch.where(keep, x, x * 0)
+            return x.masked_fill(~mask, 0.0).gather(1, chosen) + torch.zeros(2, dtype=mask.dtype)
+    """
+    assert check(text, "half", "double") == []
+
+
 def test_what_is_only_passed_on_as_a_dtype_or_a_device_is_no_tensor() -> None:
     text = """
         import torch

@@ -68,6 +68,36 @@ def test_each_public_function_with_tensors_has_a_verdict_and_private_ones_are_th
     }
 
 
+def test_a_function_in_which_no_tensor_of_the_dtype_is_seen_is_not_judged() -> None:
+    text = """
+        import torch
+
+        from elsewhere import encode
+
+
+        def scored(x, model):
+            return torch.softmax(model(x), -1)
+
+
+        def encoded(x: torch.Tensor):
+            return encode(x)
+
+
+        def scaled(x):
+            return x.exp() * 2
+
+
+        def positions(count: int):
+            return torch.arange(count)
+    """
+    assert verdicts(text, "half") == {
+        ("half", "scored"): Verdict.UNSEEN,
+        ("half", "encoded"): Verdict.UNSEEN,
+        ("half", "scaled"): Verdict.SUPPORTS,
+        ("half", "positions"): Verdict.SUPPORTS,
+    }
+
+
 def test_each_assumption_is_judged_for_itself() -> None:
     found = verdicts(LIBRARY, "half", "double")
     assert found["half", "normed"] is Verdict.OVERFLOWS

@@ -20,7 +20,7 @@ from dtlint.infer.interproc.open_contexts import OpenContexts, Signature
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
-from dtlint.source.definitions import is_public, public_functions
+from dtlint.source.definitions import is_public, overriding, public_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -121,7 +121,8 @@ class FileReading:
         facts = ModuleFacts(kept, info, [info])
         facts.assumption = assumption
         try:
-            self._read_definitions(info, reading, is_public)
+            hooks = frozenset(overriding(info.tree))
+            self._read_definitions(info, reading, lambda node: is_public(node) or node in hooks)
         except (RecursionError, TooLong) as error:
             facts.broken_off = type(error)
         finally:

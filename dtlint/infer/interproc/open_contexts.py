@@ -367,7 +367,7 @@ class OpenContexts(Recorder):
             if known is not None and _holds(ctx, known):
                 return known
             of_numbers = definition.name in ("__init__", "__new__")  # mostly: sizes, rates, flags
-            bound = self._parameters(ctx, definition, is_assumed=not of_numbers)
+            bound = self._parameters(ctx, definition, of_numbers=of_numbers)
             if self._assumption is not None:
                 bound |= _usual_numbers(definition)
             first = next(iter(bound), None)
@@ -458,10 +458,16 @@ class OpenContexts(Recorder):
             if definition.defaults is not None and definition not in engine.calls.readings:
                 engine.calls.openly(ctx, Function(definition, frame.address), self._parameters(ctx, definition))
 
-    def _parameters(self, ctx: Context, definition: FunctionDefinition, *, is_assumed: bool = True) -> dict[str, Value]:
-        """The parameters of a function, as anybody may give them, or as the assumption says."""
-        kinds = self._kinds if is_assumed else None
-        return _parameters(ctx, definition, kinds, self._believes_masks)
+    def _parameters(
+        self, ctx: Context, definition: FunctionDefinition, *, of_numbers: bool = False
+    ) -> dict[str, Value]:
+        """The parameters of a function, as anybody may give them, or as the assumption says.
+
+        Args:
+            of_numbers: are these mostly numbers? Then those alone are tensors that are shown to be.
+        """
+        kinds = None if of_numbers and self._asks_for_certain_kinds else self._kinds
+        return _parameters(ctx, definition, kinds, self._believes_masks, of_numbers=of_numbers)
 
     def _by_signature(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Value | None:
         """What a call gives by the function's signature; None where it is to be followed, for it tells of dtypes, or is part
@@ -624,12 +630,15 @@ def _parameters(
     definition: FunctionDefinition,
     kinds: ParameterKinds | None = None,
     believes_masks: bool = True,
+    *,
+    of_numbers: bool = False,
 ) -> dict[str, Value]:
     """The parameters of a function, as anybody may give them.
 
     Args:
         kinds: which of them have a certain dtype under an assumption.
         believes_masks: is a parameter that is declared as BoolTensor bool? Programs write that for masks of integers, too.
+        of_numbers: are those that are not shown to be tensors taken for numbers?
     """
     given = definition.node.args
     defaults = definition.defaults or {}
@@ -655,7 +664,8 @@ def _parameters(
         if isinstance(value, Number) and category is not None:
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
         if kinds is not None and not is_declared(one.annotation, "LongTensor"):
-            value = kinds.assumed(definition, one, value, is_input=default is None and _is_forward(definition))
+            is_input = default is None and _is_forward(definition)
+            value = kinds.assumed(definition, one, value, is_input=is_input, tensors_alone=of_numbers)
         found[one.arg] = join(value, NONE) if default == NONE else value
     if given.vararg is not None:
         found[given.vararg.arg] = Many(TOP)

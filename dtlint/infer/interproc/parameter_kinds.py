@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.misuses import Misuses
     from dtlint.infer.interproc.parameter_uses import Passed
 
-__all__ = ["Kind", "ParameterKinds", "kinds_by_use"]
+__all__ = ["Kind", "ParameterKinds", "kinds_by_use", "kinds_in"]
 
 
 class Kind(Enum):
@@ -48,6 +48,11 @@ class Kind(Enum):
     """A number, a dtype, a device."""
 
     @property
+    def is_tensor(self) -> bool:
+        """Is it a tensor, whatever it holds?"""
+        return self in (Kind.FLOATING, Kind.TENSOR)
+
+    @property
     def may_be_floating(self) -> bool:
         """May it be a floating tensor?"""
         return self not in (Kind.WHOLE, Kind.OTHER)
@@ -59,7 +64,12 @@ _MOST_CALLS = 3
 
 def kinds_by_use(definition: FunctionDefinition) -> Mapping[str, Kind]:
     """The kinds of a function's parameters by what it does with them, or what those do that it passes them on to."""
-    return _kinds(definition.node, definition.module.tree, _MOST_CALLS)
+    return kinds_in(definition.module.tree, definition.node)
+
+
+def kinds_in(tree: ast.Module, function: FunctionNode) -> Mapping[str, Kind]:
+    """The same of a function of a file."""
+    return _kinds(function, tree, _MOST_CALLS)
 
 
 @lru_cache(maxsize=4096)
@@ -164,17 +174,28 @@ class ParameterKinds:
         self._given: dict[FunctionDefinition, dict[str, Value]] = {}
         """By the calls in view."""
 
-    def assumed(self, definition: FunctionDefinition, parameter: ast.arg, value: Value, *, is_input: bool) -> Value:
+    def assumed(
+        self,
+        definition: FunctionDefinition,
+        parameter: ast.arg,
+        value: Value,
+        *,
+        is_input: bool = False,
+        tensors_alone: bool = False,
+    ) -> Value:
         """What a parameter is, of which no more is known than its symbol, where an assumption says its dtype.
 
         Args:
             is_input: is it an input of a module? These are tensors, or hold them.
+            tensors_alone: is it left as it is unless it is shown to be a tensor?
         """
         kind = kinds_by_use(definition).get(parameter.arg, Kind.OPEN)
         if not kind.may_be_floating:
             return value
         is_target = parameter_key(parameter.arg, parameter.lineno, parameter.col_offset) in self._targets
-        is_tensor = is_input or is_target or kind in (Kind.FLOATING, Kind.TENSOR)  # a loss takes tensors alone
+        is_tensor = is_input or is_target or kind.is_tensor  # a loss takes tensors alone
+        if tensors_alone and not is_tensor and not any(isinstance(one, Tensor) for one in choices(value)):
+            return value
         return _assumed(value, self._of_targets if is_target else self._floating, as_tensor=is_tensor)
 
     def called(self, definition: FunctionDefinition, bound: Mapping[str, Value]) -> bool:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.domain.values import Tensor, Tuple, Value
+from dtlint.infer.domain.values import Many, Tensor, Tuple, Value
 from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.registry import MODELS
 from dtlint.infer.models.table_answers import Operand, Question, table_answer
@@ -234,6 +234,8 @@ _PRODUCTS = frozenset({"matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "kr
 
 
 def _holds_tensors(value: Value | None) -> bool:
+    if isinstance(value, Many):
+        return _holds_tensors(value.item)
     return isinstance(value, Tensor) or (isinstance(value, Tuple) and all(map(_holds_tensors, value.items)))
 
 
