@@ -8,11 +8,12 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dtlint.dtypes.dtype import FLOATING
+from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.infer.domain.values import Many, Tensor, Tuple, Value
+from dtlint.infer.models import catalogue
 from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.registry import MODELS
-from dtlint.infer.models.table_answers import Operand, Question, table_answer
+from dtlint.infer.models.table_answers import Operand, Question, Refusal, table_answer
 from dtlint.infer.models.unknown_tensors import CASTS, is_of_tensors
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.functions import FunctionNode
 
 __all__ = ["Passed", "Use", "Uses", "uses_of_parameters"]
+
+assert catalogue.MODULES  # which have registered the methods that are asked for
 
 
 class Use(Enum):
@@ -192,11 +195,10 @@ def _as_tensors(node: ast.AST, roots: Mapping[str, str]) -> Iterator[tuple[Use, 
         yield Use.FLOATING, receiver
 
 
-def _answer(op: str, *options: object) -> Value | None:
-    """What the operator table says of an op for operands; None where torch raises."""
-    question = Question(op, tuple(Operand((one,)) for one in options), (), (None,), frozenset({"float32"}), None)
-    answer = table_answer(question)
-    return answer if isinstance(answer, Value) else None
+def _answer(op: str, *options: object) -> Value | Refusal:
+    """What the operator table says of an op for operands on the CPU, where most ops refuse what they are not meant for."""
+    operands = tuple(Operand((one,)) for one in options)
+    return table_answer(Question(op, operands, (), (None,), frozenset({"float32"}), "cpu"))
 
 
 _OF_FLOAT32, _OF_INT64, _DIMENSION = ("float32", 2), ("int64", 2), 2
@@ -216,43 +218,42 @@ def _is_meant_for_floats(op: str) -> bool:
     """Does an op of one tensor refuse whole numbers, or lift them to floating ones?"""
     for more in _FURTHER[:2]:
         if _is_floating(_answer(op, _OF_FLOAT32, *more)):
-            return not _is_whole(_answer(op, _OF_INT64, *more))
+            return _is_for_floats(_answer(op, _OF_INT64, *more))
     return False
 
 
 @lru_cache(maxsize=4096)
 def _is_of_two_tensors(op: str) -> bool:
     """Does an op take two floating tensors, and no number in the place of the second?"""
+    if op.rpartition(".")[2] in _PRODUCTS:
+        return True
     both = _answer(op, _OF_FLOAT32, _OF_FLOAT32)
     if not _is_floating(both) or _holds_tensors(_answer(op, _OF_FLOAT32, _DIMENSION)):
         return False
-    return not _is_whole(_answer(op, _OF_INT64, _OF_INT64)) or op.rpartition(".")[2] in _PRODUCTS
+    return _is_for_floats(_answer(op, _OF_INT64, _OF_INT64))
 
 
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "kron", "linear"})
 """Ops of two tensors that take whole numbers as well, and hardly ever are given any."""
 
 
-def _holds_tensors(value: Value | None) -> bool:
-    if isinstance(value, Many):
-        return _holds_tensors(value.item)
-    return isinstance(value, Tensor) or (isinstance(value, Tuple) and all(map(_holds_tensors, value.items)))
+def _holds_tensors(answer: Value | Refusal) -> bool:
+    if isinstance(answer, Many):
+        return _holds_tensors(answer.item)
+    return isinstance(answer, Tensor) or (isinstance(answer, Tuple) and all(map(_holds_tensors, answer.items)))
 
 
-def _is_floating(value: Value | None) -> bool:
-    dtypes = _first_dtypes(value)
-    return bool(dtypes) and dtypes <= FLOATING
+def _is_floating(answer: Value | Refusal) -> bool:
+    """Is it a floating tensor, or are those that it holds?"""
+    if isinstance(answer, Tuple):
+        return bool(answer.items) and _is_floating(answer.items[0])
+    dtypes = answer.dtypes if isinstance(answer, Tensor) else None
+    return dtypes is not None and dtypes <= FLOATING | COMPLEX
 
 
-def _is_whole(value: Value | None) -> bool:
-    dtypes = _first_dtypes(value)
-    return bool(dtypes) and not dtypes <= FLOATING
-
-
-def _first_dtypes(value: Value | None) -> frozenset[str]:
-    """The dtypes of a tensor, or of the first of several."""
-    first = value.items[0] if isinstance(value, Tuple) and value.items else value
-    return (first.dtypes or frozenset()) if isinstance(first, Tensor) else frozenset()
+def _is_for_floats(answer: Value | Refusal) -> bool:
+    """Is this what torch answers of whole numbers where floating ones are meant?"""
+    return isinstance(answer, Refusal) or _is_floating(answer)
 
 
 def _passed(call: ast.Call, known: set[int]) -> Iterator[Passed]:
