@@ -255,6 +255,9 @@ class ModulesAndClasses(Protocol):
     def function(self, module: Any, node: Any, owner: Any) -> Any:
         """The definition of a function."""
 
+    def file_beside(self, ctx: Context, name: str) -> bytes | None:
+        """What a file holds that the running module names, in its folder or in one above; None where there is none."""
+
     def class_under_definition(self, ctx: Context) -> Any:
         """The class whose body is being run."""
 

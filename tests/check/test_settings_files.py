@@ -140,6 +140,27 @@ def test_a_settings_file_outside_of_the_working_directory_is_shown_as_the_progra
     assert "::: ../configs/ds.json:4:5" in result.stdout
 
 
+ENGINE = """\
+import deepspeed
+import torch
+from torch import nn
+
+engine, *_ = deepspeed.initialize(model=nn.Linear(8, 1), config="configs/ds.json")
+engine(torch.ones(4, 8))
+"""
+
+
+def test_an_engine_is_cast_as_the_file_says_that_configures_it_and_again_when_that_changes() -> None:
+    write("train.py", ENGINE)
+    write("configs/ds.json", DEEPSPEED)
+    told = [("train.py", 6, "DT613")]
+    assert checked("train.py", cached=True) == (1, told, "")
+    write("configs/ds.json", {**DEEPSPEED, "fp16": {"enabled": True, "auto_cast": True}})
+    assert checked("train.py", cached=True) == (0, [], "")
+    Path("configs/ds.json").unlink()
+    assert checked("train.py", cached=True) == (0, [], "")
+
+
 LOADED = "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
 ADAPTED = (
     "import torch\nfrom peft import LoraConfig, get_peft_model\n"

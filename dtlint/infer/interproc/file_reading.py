@@ -176,4 +176,5 @@ class FileReading:
             if module not in found:
                 found.add(module)
                 waiting += module.rests_on
-        return {module.path for module in found if module.path is not None and module is not info}
+        paths = {module.path for module in found if module.path is not None and module is not info}
+        return paths.union(*(module.files for module in found))

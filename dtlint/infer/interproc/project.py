@@ -56,6 +56,7 @@ class ModuleInfo:
         stars: modules of which it imports everything.
         run: has its body been run?
         rests_on: the modules in which its body has asked for something.
+        files: the paths of files that it names, and that were asked for, whether they are there or not.
     """
 
     name: str
@@ -66,6 +67,7 @@ class ModuleInfo:
     stars: list[str] = field(default_factory=list)
     run: bool = False
     rests_on: set[ModuleInfo] = field(default_factory=set)
+    files: set[Path] = field(default_factory=set)
 
 
 class Project:

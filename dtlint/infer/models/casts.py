@@ -14,6 +14,7 @@ from dtlint.infer.domain.values import (
     Device,
     Dtype,
     External,
+    Number,
     Ref,
     Tensor,
     Union,
@@ -148,6 +149,9 @@ def _target(ctx: Context, arguments: Arguments) -> tuple[Dtype | None, bool, str
             return None, False, device
         if isinstance(value, (Device, Const)) or all(isinstance(one, (Device, Const)) for one in choices(value)):
             device = device_of(value)
+            continue
+        if isinstance(value, Number):  # the index of a device
+            device = None
             continue
         if isinstance(value, Unknown) and value.symbol is not None:
             dtype = Dtype(None, value.symbol) if "dtype" in arguments.keywords else dtype
