@@ -201,6 +201,8 @@ class Semantics(Protocol):
 class ModulesAndClasses(Protocol):
     """What is asked of the program as a whole: see `interproc.program.Program`."""
 
+    project: Any
+    """Finds the files of the program: an `interproc.project.Project`."""
     options: dict[str, dict[Value, None]]
     """The options of the program that were parsed, with constants that each may be instead of what it is by default."""
 
@@ -254,9 +256,6 @@ class ModulesAndClasses(Protocol):
 
     def function(self, module: Any, node: Any, owner: Any) -> Any:
         """The definition of a function."""
-
-    def file_beside(self, ctx: Context, name: str) -> bytes | None:
-        """What a file holds that the running module names, in its folder or in one above; None where there is none."""
 
     def class_under_definition(self, ctx: Context) -> Any:
         """The class whose body is being run."""

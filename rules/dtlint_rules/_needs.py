@@ -20,6 +20,7 @@ __all__ = [
     "CASTS",
     "COMPARED_NUMBERS",
     "DTYPES",
+    "ENGINES",
     "HALF",
     "HALF_BY_NAME",
     "INTEGERS",
@@ -47,8 +48,10 @@ CASTS = attributes(CAST_METHODS)
 
 HALF_BY_NAME = (".half", "self.half", '"half', "float16", "bfloat16", "HalfTensor", "BFloat16Tensor")
 """How a program asks for half itself."""
-HALF = (*HALF_BY_NAME, "autocast", "Float16", "BFloat16")
-"""What makes a tensor half: autocast does, and jaxtyping says so."""
+ENGINES = ("deepspeed",)
+"""What casts the weights of a model to half as a file of settings says."""
+HALF = (*HALF_BY_NAME, *ENGINES, "autocast", "Float16", "BFloat16")
+"""What makes a tensor half: autocast and DeepSpeed do, and jaxtyping says so."""
 
 SMALL = (
     *("int8", "uint8", "int16", "uint16", ".char", ".byte", ".short"),
@@ -91,6 +94,7 @@ KNOWN = (
     *sorted(_DTYPES.keys() - {"bool"}),
     *LEGACY_TENSORS,
     "autocast",
+    *ENGINES,
 )
 """What gives a tensor a dtype that is known, but for comparisons."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._facts import op_name
-from dtlint_rules._needs import CASTS, DTYPES, TORCH
+from dtlint_rules._needs import CASTS, DTYPES, ENGINES, TORCH
 from dtlint_rules._refusals import finding, if_half, is_layer, refused
 from dtlint_rules._texts import short
 
@@ -70,7 +70,7 @@ class WeightInputMismatch(Rule):
     """
 
     code, name = "DT302", "weight-input-mismatch"
-    triggers = (*CASTS, *DTYPES, "*dtype*")
+    triggers = (*CASTS, *DTYPES, *ENGINES, "*dtype*")
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:

@@ -153,7 +153,7 @@ engine(torch.ones(4, 8))
 def test_an_engine_is_cast_as_the_file_says_that_configures_it_and_again_when_that_changes() -> None:
     write("train.py", ENGINE)
     write("configs/ds.json", DEEPSPEED)
-    told = [("train.py", 6, "DT613")]
+    told = [("train.py", 6, "DT302"), ("train.py", 6, "DT613")]
     assert checked("train.py", cached=True) == (1, told, "")
     write("configs/ds.json", {**DEEPSPEED, "fp16": {"enabled": True, "auto_cast": True}})
     assert checked("train.py", cached=True) == (0, [], "")

@@ -80,22 +80,6 @@ class Program:
 
     # -- modules ---------------------------------------------------------------------------------------------------------
 
-    def file_beside(self, ctx: Context, name: str) -> bytes | None:
-        """What a file holds that the running module names, in its folder or in one above it up to the program's."""
-        module = ctx.frame.module
-        if module.path is None:
-            return None
-        folders = module.path.absolute().parents
-        top = {folder.absolute() for folder in self.project.roots}
-        for folder in folders:
-            module.files.add(folder / name)
-            try:
-                return self.project.disk.read(folder / name)
-            except OSError:
-                if folder in top or not top.intersection(folders):
-                    return None
-        return None
-
     def address_of(self, module: ModuleInfo) -> Address:
         """Where a module's variables are."""
         return self.store.address(None, module.name, "module")

@@ -110,6 +110,21 @@ class Project:
         self._setting: dict[str, bool] = {}
         self._calling: dict[str, bool] = {}
 
+    def file_beside(self, module: ModuleInfo, name: str) -> bytes | None:
+        """What a file holds that a module names, in its folder or in one above it up to a root; None where there is none."""
+        if module.path is None:
+            return None
+        folders = module.path.absolute().parents
+        top = {folder.absolute() for folder in self.roots}
+        for folder in folders:
+            module.files.add(folder / name)
+            try:
+                return self.disk.read(folder / name)
+            except OSError:
+                if folder in top or not top.intersection(folders):
+                    return None
+        return None
+
     def module(self, name: str) -> ModuleInfo | None:
         """The module of that name, parsed; None when it is not followed, or cannot be."""
         if name in self.modules:

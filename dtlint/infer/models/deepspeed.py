@@ -103,7 +103,9 @@ def _half(ctx: Context, config: Value) -> object:
 def _settings(ctx: Context, config: Value) -> Any:
     """What a configuration holds, as JSON or as a dict of the program; None where that is not known."""
     if isinstance(config, Const) and isinstance(config.value, str):
-        data = ctx.modules.file_beside(ctx, config.value) if config.value.endswith(".json") else None
+        data = (
+            ctx.modules.project.file_beside(ctx.frame.module, config.value) if config.value.endswith(".json") else None
+        )
         try:
             held = None if data is None else json.loads(data)
         except (ValueError, RecursionError):
