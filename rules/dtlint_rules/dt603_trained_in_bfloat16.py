@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtlint.infer.domain.values import Const
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -69,9 +70,14 @@ class TrainedInBfloat16(Rule):
             )
         if facts.releases("transformers").all_from((5, 0)):
             for seen in facts.events("weights trained as stored"):
+                is_scaled = seen.what.about[1:] == (Const(True),)
+                lost = "`fp16=True` raises for float16, and scales bfloat16 for nothing" if is_scaled else _LOST
                 yield Finding(
                     seen.node,
-                    "transformers 5 loads weights as the checkpoint has them: in bfloat16 steps below 1e-3 of a weight are lost",
+                    f"transformers 5 loads weights as the checkpoint has them: {lost}",
                     help="Say `dtype=torch.float32` in from_pretrained",
                     conditional=True,
                 )
+
+
+_LOST = "in bfloat16 steps below 1e-3 of a weight are lost"
