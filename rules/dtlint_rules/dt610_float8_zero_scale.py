@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.domain.values import External
 from dtlint.infer.facts import dtype_of
 from dtlint.rule import Finding, Rule
+from dtlint_rules._frameworks import given
+from dtlint_rules._refused_settings import calls_of
 from dtlint_rules._uses import Use, maker
 
 if TYPE_CHECKING:
@@ -26,7 +29,8 @@ class Float8ZeroScale(Rule):
 
     ## What it does
     Reports casts to a float8 dtype of `x / scale` where the scale comes from the largest absolute value, `x.abs().max()`
-    or `amax`, and of `x * (448 / amax)`, where no clamp, no epsilon and no `where` stands between.
+    or `amax`, and of `x * (448 / amax)`, where no clamp, no epsilon and no `where` stands between; and, in a file that
+    trains, torchao's float8 configuration by rows without a lower bound for that value.
 
     ## Why it matters
     Rows, blocks and gradients of zeros are common: padding, experts that got no token, layers that are initialised to 0.
@@ -55,10 +59,20 @@ class Float8ZeroScale(Rule):
     """
 
     code, name = "DT610", "float8-zero-scale"
-    triggers = ("*float8*",)
-    needs = (("amax", "max"),)
+    triggers = ("*float8*", "*Float8*")
+    needs = (("amax", "max", "PerRow"),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        for call in calls_of(facts, ("torchao",), _TORCHAO):
+            granularity = call.argument_node(None, "granularity")
+            asked = None if granularity is None else facts.around.definition(granularity)
+            by_row = isinstance(asked, ast.Call) and _made_by(facts, asked) == "PerRow"
+            if by_row and call.complete and not given(call.argument(None, "activation_value_lb")) and _trains(facts):
+                yield Finding(
+                    call.node,
+                    "The scale of a row of zeros, as padding gives them, is 0: 0/0 makes NaN of it",
+                    help="Say `activation_value_lb=1e-12`",
+                )
         for call in facts.methods("to", "type"):
             dtypes = [dtype_of(value) for value in (*call.args, *call.keywords.values())]
             if not isinstance(call.node.func, ast.Attribute) or not any(
@@ -77,6 +91,21 @@ class Float8ZeroScale(Rule):
                     "The scale is 0 where all values are 0: 0/0 makes NaN of them",
                     help="Clamp the largest value from below, `.clamp(min=1e-12)`",
                 )
+
+
+_TORCHAO = "Float8DynamicActivationFloat8WeightConfig"
+"""torchao's scales of activations: their largest value by the largest of float8, with no bound where none is given (0.9 to 0.15)."""
+
+
+def _made_by(facts: ModuleFacts, made: ast.Call) -> str:
+    """The last part of the name of what is called."""
+    called = facts.value(made.func)
+    return called.name.rpartition(".")[2] if isinstance(called, External) else ""
+
+
+def _trains(facts: ModuleFacts) -> bool:
+    """Is something trained in the file? Batches are padded then."""
+    return any(call.name.endswith("Trainer") for call in facts.calls()) or any(True for _ in facts.methods("backward"))
 
 
 def _behind(facts: ModuleFacts, node: ast.expr) -> Use | None:
