@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-__all__ = ["FunctionNode", "classes", "functions", "is_public", "overriding", "public_functions", "returned"]
+__all__ = [
+    "FunctionNode",
+    "called_by_pytest",
+    "classes",
+    "functions",
+    "is_public",
+    "overriding",
+    "public_functions",
+    "returned",
+]
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 
@@ -17,6 +27,18 @@ FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 def is_public(node: FunctionNode | ast.ClassDef) -> bool:
     """May anybody call it? What is private is called by what stands in view."""
     return not node.name.startswith("_") or node.name == "__call__"
+
+
+def called_by_pytest(path: Path | None, node: FunctionNode | ast.ClassDef) -> bool:
+    """Does pytest alone call it, by its conventions: a test or a fixture, or a class of tests? What it is given fixtures say."""
+    if path is None or not (path.stem.startswith("test_") or path.stem.endswith("_test") or path.stem == "conftest"):
+        return False
+    if isinstance(node, ast.ClassDef):
+        return node.name.startswith("Test") or node.name.endswith("Test")
+    called = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
+    return node.name.startswith("test") or any(
+        getattr(one, "attr", getattr(one, "id", "")) == "fixture" for one in called
+    )
 
 
 def overriding(tree: ast.Module) -> Iterator[FunctionNode]:

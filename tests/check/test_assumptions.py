@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,6 @@ from dtlint.dtypes.assumption import ASSUMPTIONS, parse_assumption
 from dtlint.source.file import Source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dtlint.diagnostic import Diagnostic
 
 RULES = [rule for rule in discover().values() if not issubclass(rule, RuntimeRule) and rule.default]
@@ -199,6 +198,37 @@ def test_masks_by_what_is_done_with_them_are_no_floating_tensors() -> None:
             return x.masked_fill(~mask, 0.0).gather(1, chosen) + torch.zeros(2, dtype=mask.dtype)
     """
     assert check(text, "half", "double") == []
+
+
+def test_what_pytest_calls_is_given_what_fixtures_say() -> None:
+    text = """
+        import pytest
+        import torch
+
+
+        @pytest.fixture
+        def inverse(x):
+            return torch.linalg.inv(x)
+
+
+        class TestInverse:
+            def test_inverse(self, x):
+                assert torch.linalg.inv(x).dim() == 2
+
+
+        def test_solve(x, y):
+            assert torch.linalg.solve(x, y).dim() == 2
+
+
+        def solved(x, y):
+            return torch.linalg.solve(x, y)
+    """
+    assert len(check(text, "half")) == 4
+    settings = Settings(supports=(parse_assumption("half"),))
+    checked = check_source(
+        Source.from_bytes(textwrap.dedent(text).encode(), "test_a.py", Path("test_a.py")), RULES, settings
+    )
+    assert [one.location.span.line for one in checked.diagnostics] == [21]
 
 
 def test_what_is_only_passed_on_as_a_dtype_or_a_device_is_no_tensor() -> None:

@@ -20,7 +20,7 @@ from dtlint.infer.interproc.open_contexts import OpenContexts, Signature
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
-from dtlint.source.definitions import is_public, overriding, public_functions
+from dtlint.source.definitions import called_by_pytest, is_public, overriding, public_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -122,7 +122,11 @@ class FileReading:
         facts.assumption = assumption
         try:
             hooks = frozenset(overriding(info.tree))
-            self._read_definitions(info, reading, lambda node: is_public(node) or node in hooks)
+
+            def wanted(node: Any) -> bool:
+                return (is_public(node) or node in hooks) and not called_by_pytest(info.path, node)
+
+            self._read_definitions(info, reading, wanted)
         except (RecursionError, TooLong) as error:
             facts.broken_off = type(error)
         finally:
@@ -130,7 +134,8 @@ class FileReading:
         facts.broken_off = facts.broken_off or reading.broken_off
         unfinished = {one.node for one in self._calls.left_out}
         if facts.broken_off is not None:
-            unfinished |= set(public_functions(info.tree.body)) - {one.node for one in reading.finished}
+            wanted_alone = (one for one in public_functions(info.tree.body) if not called_by_pytest(info.path, one))
+            unfinished |= set(wanted_alone) - {one.node for one in reading.finished}
         facts.unfinished = frozenset(unfinished)
         return facts
 
