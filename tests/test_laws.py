@@ -25,6 +25,7 @@ HEAVY = {"torch", "libcst", "rich", "numpy", "pathspec", "yaml"}
 """Packages that take tens of milliseconds or more to import."""
 
 ARROWS: dict[str, set[str]] = {
+    "atomic": set(),
     "cache": set(),
     "diagnostic": set(),
     "unexpected": set(),
@@ -36,13 +37,24 @@ ARROWS: dict[str, set[str]] = {
     "families": {"catalogue"},
     "config": {"catalogue", "dtypes", "families", "source"},
     "infer": {"cache", "diagnostic", "dtypes", "source"},
-    "check": {"cache", "catalogue", "config", "diagnostic", "dtypes", "infer", "rule", "source", "unexpected"},
-    "trace": {"catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},
+    "check": {
+        "atomic",
+        "cache",
+        "catalogue",
+        "config",
+        "diagnostic",
+        "dtypes",
+        "infer",
+        "rule",
+        "source",
+        "unexpected",
+    },
+    "trace": {"atomic", "catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},
     "report": {"catalogue", "diagnostic", "document", "dtypes", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
     "cli": {
-        *("cache", "catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer", "report"),
-        *("rule", "source", "trace", "unexpected"),
+        *("atomic", "cache", "catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer"),
+        *("report", "rule", "source", "trace", "unexpected"),
     },
     "__main__": {"cli"},
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtlint.check.write import replace_file
+from dtlint.atomic import write_whole
 from dtlint.source.file import shown_path
 
 if TYPE_CHECKING:
@@ -106,10 +106,7 @@ class Baseline:
         ]
         text = json.dumps({"version": VERSION, "findings": found}, indent=1, ensure_ascii=False) + "\n"
         try:
-            if self.file.exists():
-                replace_file(self.file, self.file.read_bytes(), text.encode())
-            else:
-                self.file.write_bytes(text.encode())
+            write_whole(self.file, text.encode())
         except OSError as error:
             raise BaselineError(f"the baseline {self.file} cannot be written: {error.strerror or error}") from None
 

@@ -1,11 +1,13 @@
-"""Writes a fixed file so that at every moment either the old or the new content is there, whole."""
+"""Writes a fixed file, unless someone else has written it since it was read."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dtlint.atomic import write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["ChangedMeanwhile", "replace_file"]
 
@@ -21,21 +23,7 @@ def replace_file(path: Path, old: bytes, new: bytes) -> None:
         ChangedMeanwhile: the file no longer holds `old`; it is left as it is.
         OSError: it cannot be written; it is left as it is.
     """
-    from tempfile import mkstemp
-
     target = path.resolve()
     if target.read_bytes() != old:
         raise ChangedMeanwhile("it has changed since it was read; run again")
-    handle, name = mkstemp(prefix=f".{target.name}.", suffix=".dtlint", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(new)
-        shutil.copymode(target, temporary)
-        with suppress(OSError, AttributeError):  # only root may give files away, and Windows has no owners
-            status = target.stat()
-            os.chown(temporary, status.st_uid, status.st_gid)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(target, new)

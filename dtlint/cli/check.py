@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting, writable
+from dtlint.cli.outputs import outputs_of, refuse_overwriting, refuse_twice, writable
 from dtlint.report import FORMATS
 from dtlint.report.filename import STDIN
 
@@ -109,7 +109,15 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: tuple[str, ...])
     show_default=True,
     help="With code frames (full), one line for each finding (concise), or for other programs.",
 )
-@click.option("--output-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to a file.")
+@click.option("--output-file", type=click.Path(path_type=Path), help="Write the report to a file.")
+@click.option(
+    "--report",
+    "reports",
+    callback=outputs_of(FORMATS),
+    multiple=True,
+    metavar="FORMAT:FILE",
+    help="Write a report of this format into a file, beside the main one; may be repeated.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("--quiet", "-q", is_flag=True, help="Print findings only, no summary.")
 @click.option("--force-exclude", is_flag=True, help="Apply exclusions to files given by name as well.")
@@ -147,7 +155,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
       dtlint check --assume half,autocast src/
       dtlint check --select DT1,DT201 --ignore model-half
       dtlint check --diff --unsafe-fixes .
-      dtlint check --output-format sarif --output-file dtlint.sarif
+      dtlint check --report sarif:dtlint.sarif --report junit:dtlint.xml
       cat model.py | dtlint check - --stdin-filename src/model.py --fix
 
     \b
@@ -161,7 +169,10 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     from dtlint.source.patterns import PatternError
 
     _refuse_contradictions(paths, options)
-    writable(options["output_file"])
+    files = [options["output_file"], *(output.file for output in options["reports"])]
+    for file in files:
+        writable(file)
+    refuse_twice(files)
     try:
         code = _check(paths or (".",), options)
     except (ConfigError, PatternError, UnfitPath) as error:
@@ -192,6 +203,7 @@ def _refuse_contradictions(paths: tuple[str, ...], options: Mapping[str, Any]) -
     reporting = {
         "--statistics": options["statistics"],
         "--output-file": options["output_file"],
+        "--report": options["reports"],
         "--output-format": options["output_format"] != "full",
         "--baseline": options["baseline"] and instead != "write_baseline",
     }
@@ -322,9 +334,14 @@ def _leave_known(outcome: Outcome, baselines: Baselines | None, options: Mapping
 
 
 def _keep_inputs(read: Iterable[Path], options: Mapping[str, Any]) -> None:
-    refuse_overwriting("--output-file", options["output_file"], read, "a file that is to be checked")
+    read = list(read)
     settings = [options["config"]] if options["config"] else []
-    refuse_overwriting("--output-file", options["output_file"], settings, "the configuration")
+    for option, file in (
+        ("--output-file", options["output_file"]),
+        *(("--report", output.file) for output in options["reports"]),
+    ):
+        refuse_overwriting(option, file, read, "a file that is to be checked")
+        refuse_overwriting(option, file, settings, "the configuration")
 
 
 def _configuration(options: Mapping[str, Any]) -> Configuration:
@@ -427,8 +444,7 @@ def _conclude(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[s
         click.echo(f"Added {_count(outcome.added, 'suppression')}.", err=True)
         return 2 if outcome.errors else 0
     else:
-        with _report_stream(options["output_file"], stream) as report:
-            _report(outcome, rules, options, report)
+        _report_everywhere(outcome, rules, options, stream)
         found = any(_fails(diagnostic) for diagnostic in outcome.diagnostics)
     if outcome.errors:
         return 2
@@ -439,16 +455,31 @@ def _fails(diagnostic: Diagnostic) -> bool:
     return diagnostic.severity.value != "info"
 
 
-@contextmanager
-def _report_stream(file: Path | None, stream: TextIO) -> Iterator[TextIO]:
-    if file is None:
-        yield stream
-        return
+def _report_everywhere(
+    outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str, Any], stream: TextIO
+) -> None:
+    """The main report to the stream, or to its file, and the others to theirs."""
+    from dtlint.report import write
+
+    if options["output_file"] is None:
+        _report(outcome, rules, options, stream)
+    else:
+        text = StringIO()
+        _report(outcome, rules, options, text)
+        _write_file("--output-file", options["output_file"], text)
+    for output in options["reports"]:
+        text = StringIO()
+        write(outcome.diagnostics, output.format, text, rules)
+        _write_file("--report", output.file, text)
+
+
+def _write_file(option: str, file: Path, text: StringIO) -> None:
+    from dtlint.atomic import write_whole
+
     try:
-        with file.open("w", encoding="utf-8", newline="\n") as opened:
-            yield opened
+        write_whole(file, text.getvalue().encode(errors="backslashreplace"))
     except OSError as error:
-        raise click.UsageError(f"--output-file {file} cannot be written: {error.strerror}") from None
+        raise click.UsageError(f"{option} {file} cannot be written: {error.strerror or error}") from None
 
 
 def _report(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str, Any], stream: TextIO) -> None:

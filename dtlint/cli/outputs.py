@@ -1,19 +1,49 @@
-"""Files that a command writes: refused before it does anything, where they are what it reads, or have no place to be."""
+"""Files that a command writes: refused before it does anything, where they are what it reads, or cannot be written."""
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["made_if_directory", "refuse_overwriting", "writable"]
+__all__ = ["Output", "made_if_directory", "outputs_of", "refuse_overwriting", "refuse_twice", "writable"]
 
 SLASHES = tuple(filter(None, (os.sep, os.altsep)))
+
+
+class Output(NamedTuple):
+    """A report in a file of its own, beside the main one."""
+
+    format: str
+    file: Path
+
+
+def outputs_of(formats: Sequence[str]) -> Callable[..., tuple[Output, ...]]:
+    """What reads an option that may be repeated, each time as FORMAT:FILE.
+
+    A callback for click, which raises click.BadParameter where there is no such format, or no file.
+    """
+
+    def parse(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[Output, ...]:
+        return tuple(_output(text, formats) for text in value)
+
+    return parse
+
+
+def _output(text: str, formats: Sequence[str]) -> Output:
+    format, colon, file = text.partition(":")
+    if format not in formats:
+        shown = format if colon else text
+        raise click.BadParameter(f"{shown!r} is no format; write it as sarif:FILE, with one of {', '.join(formats)}")
+    if file in ("", "-"):
+        raise click.BadParameter(f"{text!r} names no file; write {format}:FILE, or --output-format {format}")
+    return Output(format, Path(file))
 
 
 def made_if_directory(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
@@ -52,11 +82,56 @@ def refuse_overwriting(option: str, file: Path | None, others: Iterable[Path], w
             raise click.UsageError(f"{option} {file} would overwrite {what}; name another file")
 
 
+def refuse_twice(files: Iterable[Path | None]) -> None:
+    """Each report needs a file of its own.
+
+    Raises:
+        click.UsageError: two are the same.
+    """
+    taken: list[Path] = []
+    for file in filter(None, files):
+        if any(_same(file, other) for other in taken):
+            raise click.UsageError(f"two reports cannot go into {file}; give each a file of its own")
+        taken.append(file)
+
+
 def writable(file: Path | None) -> Path | None:
-    """The file by its absolute path, since a program may change the directory; refused where there is no directory."""
-    if file is not None and not file.parent.is_dir():
-        raise click.UsageError(f"cannot write {file}: there is no directory {file.parent}")
-    return file and file.absolute()
+    """The file by its absolute path, since a program may change the directory.
+
+    Raises:
+        click.UsageError: it could not be written, as far as one can know without writing it.
+    """
+    if file is None:
+        return None
+    folder = file.parent
+    if not folder.is_dir():
+        raise click.UsageError(f"cannot write {file}: there is no directory {folder}")
+    from tempfile import TemporaryFile
+
+    try:
+        kind = _kind(file)
+        if kind == "directory":
+            raise click.UsageError(f"cannot write {file}: it is a directory; name a file in it")
+        if kind and not os.access(file, os.W_OK):
+            raise click.UsageError(f"cannot write {file}: it may not be written; name another file")
+        if kind != "other":  # a pipe, or /dev/stdout
+            TemporaryFile(dir=file.resolve().parent).close()
+    except OSError as error:
+        raise click.UsageError(f"cannot write {file}: {error.strerror or error}; name another file") from None
+    return file.absolute()
+
+
+def _kind(file: Path) -> str:
+    """`file`, `directory`, `other`, or "" where there is nothing.
+
+    Raises:
+        OSError: there can be nothing of this name.
+    """
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        return ""
+    return "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting, writable
+from dtlint.cli.outputs import Output, outputs_of, refuse_overwriting, refuse_twice, writable
 from dtlint.report import FORMATS
 from dtlint.unexpected import in_one_line
 
@@ -41,10 +40,14 @@ class Reporter:
         quiet: bool,
         everything: bool = False,
         heading: str = "",
+        outputs: Sequence[Output] = (),
     ) -> None:
         from dtlint.trace.judge import FailOn, SelectionError, runtime_rules
 
         self.format, self.file, self.quiet, self.everything = format, writable(file), quiet, everything
+        self.outputs = [Output(output.format, writable(output.file) or output.file) for output in outputs]
+        """Further reports, each into a file."""
+        refuse_twice([self.file, *(output.file for output in self.outputs)])
         if everything and format not in (SCREEN, "full"):
             click.echo(f"dtlint: --all adds to the screen; --output-format {format} has all findings already", err=True)
         self.heading = heading
@@ -57,7 +60,10 @@ class Reporter:
             raise click.UsageError(str(error)) from None
 
     def report(self, record: TraceRecord, stream: TextIO) -> int:
-        """Write the report to the file, or else to the stream. 1 if a finding fails the run, 2 if a rule crashed."""
+        """Write the report to the file, or else to the stream, and the others to theirs.
+
+        1 if a finding fails the run, 2 if a rule crashed or a file could not be written, which is said then.
+        """
         from dtlint.trace.judge import judge
 
         crashed = []
@@ -68,36 +74,48 @@ class Reporter:
             click.echo(f"dtlint: internal error in rule {rule.code} ({rule.name}): {what}; please report it", err=True)
 
         diagnostics = judge(record, self.rules.values(), on_crash, self.here)
-        with ExitStack() as stack:
-            if self.file is not None:
-                stream = stack.enter_context(self.file.open("w", encoding="utf-8"))
-            if self.file is None and self.heading and not self.quiet:
-                self._write_in_one(record, diagnostics, stream)
-            elif self.file is not None or not self.quiet:
-                self._write(record, diagnostics, stream)
+        if self.file is None and self.heading and not self.quiet:
+            self._write_in_one(record, diagnostics, stream)
+        elif self.file is None and not self.quiet:
+            self._write(self.format, record, diagnostics, stream)
+        main = [Output(self.format, self.file)] if self.file is not None else []
+        written = [self._write_file(output, record, diagnostics) for output in (*main, *self.outputs)]
         if self.fail_on.asked and not record.torch and record.unseen:
             click.echo("dtlint: nothing was traced, so that --fail-on could not be judged", err=True)
             return 2
-        return 2 if crashed else int(any(map(self.fail_on.matches, diagnostics)))
+        return 2 if crashed or not all(written) else int(any(map(self.fail_on.matches, diagnostics)))
 
     def _write_in_one(self, record: TraceRecord, diagnostics: Sequence[Any], stream: TextIO) -> None:
         """So that the reports of several processes do not mix line by line."""
         text = StringIO()
-        self._write(record, diagnostics, text)
+        self._write(self.format, record, diagnostics, text)
         stream.write(f"{self.heading}\n{text.getvalue()}")
         stream.flush()
 
-    def _write(self, record: TraceRecord, diagnostics: Sequence[Any], stream: TextIO) -> None:
+    def _write_file(self, output: Output, record: TraceRecord, diagnostics: Sequence[Any]) -> bool:
+        """Could it be written? The others are, all the same."""
+        from dtlint.atomic import write_whole
+
+        text = StringIO()
+        self._write(output.format, record, diagnostics, text)
+        try:
+            write_whole(output.file, text.getvalue().encode(errors="backslashreplace"))
+        except OSError as error:
+            click.echo(f"dtlint: the report {output.file} could not be written: {error.strerror or error}", err=True)
+            return False
+        return True
+
+    def _write(self, format: str, record: TraceRecord, diagnostics: Sequence[Any], stream: TextIO) -> None:
         from dtlint.report import write
         from dtlint.report.trace_text import write_trace
         from dtlint.trace.judge import as_rules
 
-        if self.format in (SCREEN, "full"):
+        if format in (SCREEN, "full"):
             write_trace(record, diagnostics, stream, self.everything)
-        if self.format == "full" and diagnostics:
+        if format == "full" and diagnostics:
             stream.write("\n")
-        if self.format != SCREEN:
-            write(diagnostics, self.format, stream, as_rules(self.rules))
+        if format != SCREEN:
+            write(diagnostics, format, stream, as_rules(self.rules))
         stream.flush()
 
 
@@ -114,8 +132,17 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option(
                 "--report-file",
-                type=click.Path(dir_okay=False, path_type=Path),
+                "--output-file",
+                type=click.Path(path_type=Path),
                 help="Write the report into this file.",
+            ),
+            click.option(
+                "--report",
+                "reports",
+                callback=outputs_of((SCREEN, *FORMATS)),
+                multiple=True,
+                metavar="FORMAT:FILE",
+                help="Write a report of this format into a file, beside the main one; may be repeated.",
             ),
             click.option(
                 "--fail-on",
@@ -136,7 +163,7 @@ Examples:
   dtlint report trace.json                         the screen that the trace ended with
   dtlint report trace.json --all                   and below it every cast, promotion, range, weight, byte
   dtlint report trace.json --output-format full    every finding with its lines of source
-  dtlint report trace.json --output-format sarif --report-file trace.sarif
+  dtlint report trace.json --report sarif:trace.sarif --report gitlab:quality.json
   dtlint report trace.json --fail-on overflow,DT905
   dtlint report traces/                            the records of all ranks, merged
 
@@ -150,7 +177,13 @@ Exit codes: 0, or 1 if --fail-on found something; 2 wrong usage or internal erro
 @report_options
 @click.option("--all", "everything", is_flag=True, help="Below the screen, all that the record holds, in sections.")
 def command(
-    record: Path, output_format: str, report_file: Path | None, fail_on: str, quiet: bool, everything: bool
+    record: Path,
+    output_format: str,
+    report_file: Path | None,
+    reports: tuple[Output, ...],
+    fail_on: str,
+    quiet: bool,
+    everything: bool,
 ) -> None:
     """Show RECORD, a file that `dtlint trace --output` wrote. torch need not be installed.
 
@@ -159,7 +192,9 @@ def command(
     from dtlint.trace.store import RecordError
 
     refuse_overwriting("--report-file", report_file, [record], "the record")
-    reporter = Reporter(output_format, report_file, fail_on, quiet, everything)
+    for output in reports:
+        refuse_overwriting("--report", output.file, [record], "the record")
+    reporter = Reporter(output_format, report_file, fail_on, quiet, everything, outputs=reports)
     try:
         loaded = _load(record)
     except RecordError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtlint.cli.outputs import made_if_directory, refuse_overwriting, writable
+from dtlint.cli.outputs import Output, made_if_directory, refuse_overwriting, writable
 from dtlint.cli.report import Reporter, report_options
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def command(
     simulate: str | None,
     output_format: str,
     report_file: Path | None,
+    reports: tuple[Output, ...],
     fail_on: str,
     quiet: bool,
     **look: Any,
@@ -112,11 +113,13 @@ def command(
     rank = Rank.here()
     output, report_file = (path and rank.file(path) for path in (output, report_file))
     read = [] if module else [Path(script)]
+    reports = tuple(Output(format, rank.file(file)) for format, file in reports)
     refuse_overwriting("--output", output, read, "the script")
-    refuse_overwriting("--report-file", report_file, read, "the script")
-    refuse_overwriting("--report-file", report_file, [output] if output else [], "the record of --output")
+    for option, file in (("--report-file", report_file), *(("--report", each.file) for each in reports)):
+        refuse_overwriting(option, file, read, "the script")
+        refuse_overwriting(option, file, [output] if output else [], "the record of --output")
     heading = f"dtlint: rank {rank.number} of {rank.world}" if rank.world > 1 else ""
-    reporter = Reporter(output_format, report_file, fail_on, quiet, heading=heading)
+    reporter = Reporter(output_format, report_file, fail_on, quiet, heading=heading, outputs=reports)
     if not options.watch and reporter.fail_on.of_values:
         never = ", ".join(reporter.fail_on.of_values)
         raise click.UsageError(f"--fail-on {never} could never fail: --only dtypes judges no values; leave it out")
@@ -158,12 +161,16 @@ def _trace(program: Program, options: Options, output: Path | None, reporter: Re
 
     def finish(record: TraceRecord) -> None:
         nonlocal code
-        try:
-            if output is not None:
+        if output is not None:
+            try:
                 save(record, output)
-            code = reporter.report(record, sys.stderr)
-        except OSError as error:  # the program's own exit code still counts
-            click.echo(f"dtlint: the trace could not be written: {error}", err=True)
+            except OSError as error:  # the program's own exit code still counts, and there is the report
+                click.echo(f"dtlint: the trace could not be written: {error}", err=True)
+                code = 2
+        try:
+            code = max(code, reporter.report(record, sys.stderr))
+        except OSError as error:
+            click.echo(f"dtlint: the report could not be written: {error}", err=True)
             code = 2
 
     try:

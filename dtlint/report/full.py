@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
 
-__all__ = ["write"]
+__all__ = ["text", "write"]
 
 TRUST = {
     Applicability.SAFE: "safe, applied by --fix",
@@ -27,6 +27,11 @@ def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str,
     """Write the diagnostics, each followed by an empty line."""
     if diagnostics:
         write_lines((line for diagnostic in diagnostics for line in _lines(diagnostic)), stream)
+
+
+def text(diagnostic: Diagnostic) -> str:
+    """One diagnostic with its frame, without colour."""
+    return "\n".join("".join(piece for piece, _ in line) for line in _lines(diagnostic)).rstrip("\n")
 
 
 def _lines(diagnostic: Diagnostic) -> Iterator[Line]:

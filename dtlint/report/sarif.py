@@ -6,16 +6,13 @@ SARIF knows files and not cells.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
-from urllib.parse import quote
 
 from dtlint import __version__
 from dtlint.diagnostic import Diagnostic, Edit, Location, Note, Severity, Span
-from dtlint.report.filename import STDIN, absolute
+from dtlint.report.filename import uri
+from dtlint.report.fingerprint import Fingerprints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +33,7 @@ def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str,
     """Write one log with one run; its rules are those that the results name."""
     codes = sorted({diagnostic.code for diagnostic in diagnostics})
     first = {diagnostic.code: diagnostic for diagnostic in reversed(diagnostics)}
-    seen: Counter[str] = Counter()
+    seen = Fingerprints()
     run: Json = {
         "tool": {
             "driver": {
@@ -71,14 +68,14 @@ def _rule(diagnostic: Diagnostic, rule: AnyRule | None) -> Json:
     }
 
 
-def _result(diagnostic: Diagnostic, index: int, seen: Counter[str]) -> Json:
+def _result(diagnostic: Diagnostic, index: int, seen: Fingerprints) -> Json:
     result: Json = {
         "ruleId": diagnostic.code,
         "ruleIndex": index,
         "level": LEVELS[diagnostic.severity],
         "message": {"text": f"{diagnostic.message}. {diagnostic.help}" if diagnostic.help else diagnostic.message},
         "locations": [{"physicalLocation": _physical(diagnostic.location)}],
-        "partialFingerprints": {"dtlint/v1": _fingerprint(diagnostic, seen)},
+        "partialFingerprints": {"dtlint/v1": seen.of(diagnostic, uri(diagnostic.location.path)[0])},
     }
     if any(note.step is None for note in diagnostic.notes):
         result["relatedLocations"] = [
@@ -112,13 +109,8 @@ def _physical(location: Location) -> Json:
 
 def _artifact(path: str) -> Json:
     """Relative to the working directory where the file lies below it; absolute elsewhere."""
-    if path == STDIN:
-        return {"uri": path}
-    full = Path(absolute(path))
-    try:
-        return {"uri": quote(full.relative_to(Path.cwd()).as_posix()), "uriBaseId": ROOT}
-    except ValueError:
-        return {"uri": full.as_uri()}
+    name, below = uri(path)
+    return {"uri": name, "uriBaseId": ROOT} if below else {"uri": name}
 
 
 def _region(span: Span) -> Json:
@@ -133,12 +125,3 @@ def _region(span: Span) -> Json:
 def _replacement(edit: Edit) -> Json:
     deleted: Json = {"deletedRegion": _region(edit.span)}
     return {**deleted, "insertedContent": {"text": edit.text}} if edit.text else deleted
-
-
-def _fingerprint(diagnostic: Diagnostic, seen: Counter[str]) -> str:
-    """The same as long as the code and its line's text stay, wherever in the file the line moves to."""
-    line = dict(diagnostic.lines).get(diagnostic.location.span.line, diagnostic.message)
-    path = str(_artifact(diagnostic.location.path)["uri"])
-    key = "\0".join([path, diagnostic.code, line.strip()])
-    seen[key] += 1
-    return hashlib.sha256(f"{key}\0{seen[key]}".encode(errors="backslashreplace")).hexdigest()[:32]

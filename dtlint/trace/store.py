@@ -6,15 +6,16 @@ Every type and every reference of a file is checked, so that no report fails on 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass
-from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
+from dtlint.atomic import write_whole
 from dtlint.trace.record import TraceRecord
 from dtlint.trace.schema import SCHEMA
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["RecordError", "encoded", "load", "save"]
 
@@ -32,17 +33,7 @@ def encoded(record: TraceRecord) -> dict[str, Any]:
 def save(record: TraceRecord, path: Path) -> None:
     """Write the record, wholly or not at all."""
     text = json.dumps(encoded(record), allow_nan=False, separators=(",", ":"))
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, f"{text}\n".encode())
 
 
 def load(path: Path) -> TraceRecord:

@@ -173,7 +173,7 @@ def test_the_report_goes_to_a_file() -> None:
     result = check("--output-format", "concise", "--output-file", "report.txt")
     assert (result.exit_code, result.stdout) == (1, "")
     assert Path("report.txt").read_text().startswith("a.py:1:16: DT801 [*] ")
-    assert "cannot be written: File name too long" in check("--output-file", "x" * 300).output
+    assert ": File name too long; name another file" in check("--output-file", "x" * 300).output
 
 
 def test_selection_from_the_command_line_and_from_a_file() -> None:
@@ -368,3 +368,96 @@ def test_a_project_that_says_what_it_supports_needs_no_hint() -> None:
     Path("pyproject.toml").write_text('[tool.dtlint]\nsupports = ["double"]\n')
     Path("library.py").write_text(HALF)
     assert "would break" not in check("library.py").stdout
+
+
+def test_several_reports_at_once() -> None:
+    write("a.py", BAD)
+    formats = ["json:a.json", "gitlab:b.json", "sarif:c.sarif", "junit:d.xml", "pylint:é e.txt", "rdjson:f.json"]
+    result = check("--output-format", "concise", *(word for each in formats for word in ("--report", each)))
+    assert result.exit_code == 1
+    assert "a.py:1:16: DT801" in result.stdout
+    assert json.loads(Path("a.json").read_text())[0]["code"] == "DT801"
+    assert json.loads(Path("b.json").read_text())[0]["location"]["path"] == "a.py"
+    assert json.loads(Path("c.sarif").read_text())["version"] == "2.1.0"
+    assert Path("d.xml").read_text().startswith("<?xml")
+    assert Path("é e.txt").read_text().startswith("a.py:1: [DT801(")
+    assert json.loads(Path("f.json").read_text())["source"] == {"name": "dtlint"}
+
+
+def test_a_report_replaces_a_file_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a.py", BAD)
+    write("kept.json", "before")
+    Path("kept.json").chmod(0o600)
+    Path("link.json").symlink_to("kept.json")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "replace", full)
+        result = check("--report", "json:link.json")
+    assert (result.exit_code, Path("kept.json").read_text()) == (2, "before")
+    assert "--report link.json cannot be written: No space left on device" in result.output.replace(
+        f"{Path.cwd()}/", ""
+    )
+    assert sorted(path.name for path in Path().glob("*json")) == ["kept.json", "link.json"]
+    check("--report", "json:link.json")
+    assert Path("link.json").is_symlink()
+    assert json.loads(Path("kept.json").read_text())
+    assert Path("kept.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--report", "out.html"], "'out.html' is no format; write it as sarif:FILE"),
+        (["--report", "yaml:x"], "'yaml' is no format"),
+        (["--report", "json:"], "'json:' names no file"),
+        (["--report", "json:-"], "--output-format json"),
+        (["--report", "json:none/x.json"], "cannot write none/x.json: there is no directory none"),
+        (["--report", "json:folder"], "cannot write folder: it is a directory; name a file in it"),
+        (["--report", "json:a.py"], "--report a.py would overwrite a file that is to be checked"),
+        (["--report", "json:x", "--report", "sarif:./x"], "two reports cannot go into"),
+        (["--output-file", "x", "--report", "sarif:./x"], "two reports cannot go into"),
+        (["--diff", "--report", "json:x"], "--diff writes no report, so it cannot go with --report"),
+    ],
+)
+def test_reports_that_cannot_be_are_refused_before_anything_is_checked(arguments: list[str], message: str) -> None:
+    write("a.py", BAD)
+    Path("folder").mkdir()
+    result = check(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write("a.py", BAD)
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", read_only)
+    result = check("--report", "json:x.json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "cannot write x.json: Read-only file system; name another file" in result.stderr
+
+
+def test_a_notebook_of_a_strange_name_is_found_at_the_line_of_its_file() -> None:
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# é"]},
+        {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [], "source": ["y = 1\n", BAD]},
+    ]
+    text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    write("daten für/größe 1.ipynb", text)
+    raw = next(number for number, line in enumerate(text.splitlines(), 1) if "noqa" in line)
+    check("--report", "gitlab:g.json", "--report", "sarif:s.sarif", "--report", "github:h.txt")
+    (issue,) = json.loads(Path("g.json").read_text())
+    assert issue["location"] == {"path": "daten für/größe 1.ipynb", "lines": {"begin": raw}}
+    (result,) = json.loads(Path("s.sarif").read_text())["runs"][0]["results"]
+    physical = result["locations"][0]["physicalLocation"]
+    assert physical["artifactLocation"]["uri"] == "daten%20f%C3%BCr/gr%C3%B6%C3%9Fe%201.ipynb"
+    assert physical["region"] == {"startLine": raw}
+    assert f"daten für/größe 1.ipynb,line={raw}::" in Path("h.txt").read_text()

@@ -251,6 +251,9 @@ def test_fail_on_gives_1_and_the_program_s_own_code_wins(tmp_path: Path, dtlint:
         (["--output", "script.py", "script.py"], "--output script.py would overwrite the script"),
         (["--report-file", "./script.py", "script.py"], "would overwrite the script"),
         (["-o", "t.json", "--report-file", "./t.json", "script.py"], "would overwrite the record of --output"),
+        (["-o", "t.json", "--report", "json:./t.json", "script.py"], "would overwrite the record of --output"),
+        (["--report", "json:none/t.json", "script.py"], "there is no directory none"),
+        (["--report", "yaml:t", "script.py"], "'yaml' is no format"),
     ],
 )
 def test_wrong_usage_is_refused_in_one_line_before_anything_runs(
@@ -617,3 +620,26 @@ def test_fsdp_on_a_cpu_gives_the_same_losses(tmp_path: Path, dtlint: Dtlint) -> 
     assert ran.out == expected.out != ""
     assert "3 optimizer steps" in ran.err
     assert "could not be judged" not in ran.err
+
+
+def test_several_reports_of_one_run(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text("import torch\n(torch.full((3,), 1e5).half() * 1).sum()\n")
+    wanted = ["--report", "sarif:t.sarif", "--report", "screen:t.txt", "-o", "t.json", "--output-file", "main.txt"]
+    ran = dtlint("trace", *wanted, "script.py")
+    assert (ran.code, ran.err) == (0, "")
+    screen = (tmp_path / "t.txt").read_text()
+    assert screen.startswith("dtlint trace: ") and (tmp_path / "main.txt").read_text() == screen
+    (result,) = json.loads((tmp_path / "t.sarif").read_text())["runs"][0]["results"]
+    assert result["ruleId"] == "DT901"
+    dtlint("report", "t.json", "--quiet", "--report", "gitlab:q.json", "--report", "junit:t.xml")
+    assert json.loads((tmp_path / "q.json").read_text())[0]["location"]["path"] == "script.py"
+    assert "DT901" in (tmp_path / "t.xml").read_text()
+
+
+def test_a_report_that_could_not_be_written_loses_no_other(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "script.py").write_text("import os, torch\ntorch.zeros(2).log() * 2\nos.rmdir('gone')\n")
+    ran = dtlint("trace", "-o", "gone/t.json", "--report", "json:gone/r.json", "--report", "json:r.json", "script.py")
+    assert ran.code == 2
+    assert "the trace could not be written" in ran.err and "r.json could not be written" in ran.err
+    assert "DT903" in ran.err and json.loads((tmp_path / "r.json").read_text())
