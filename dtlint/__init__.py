@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dtlint.api import Cast, Overflow, Promotion, Trace, step, trace
     from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
+    from dtlint.monitor import Monitor
     from dtlint.rule import Finding, Rule, RuntimeRule, discover
 
 __version__ = "0.1.0"
@@ -22,6 +23,7 @@ __all__ = [
     "Finding",
     "Fix",
     "Location",
+    "Monitor",
     "Note",
     "Overflow",
     "Promotion",
@@ -39,6 +41,7 @@ __all__ = [
 _HOMES = {
     "dtlint.api": {"Cast", "Overflow", "Promotion", "Trace", "step"},
     "dtlint.diagnostic": {"Applicability", "Diagnostic", "Edit", "Fix", "Location", "Note", "Severity", "Span"},
+    "dtlint.monitor": {"Monitor"},
     "dtlint.rule": {"Finding", "Rule", "RuntimeRule", "discover"},
 }
 """Each module that public names live in, and which."""

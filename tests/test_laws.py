@@ -52,6 +52,8 @@ ARROWS: dict[str, set[str]] = {
     "trace": {"atomic", "catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},
     "report": {"catalogue", "diagnostic", "document", "dtypes", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
+    "monitor": {"trace"},
+    "callbacks": {"monitor"},
     "cli": {
         *("atomic", "cache", "catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer"),
         *("report", "rule", "source", "trace", "unexpected"),

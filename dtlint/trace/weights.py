@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dtlint.trace.flow import Flow
     from dtlint.trace.site import Site
 
-__all__ = ["COARSE", "Weight", "Weights", "values_of"]
+__all__ = ["COARSE", "REMAINDERS", "Weight", "Weights", "compared", "values_of"]
 
 COARSE = frozenset((torch.float16, torch.bfloat16))
 """dtypes of so few digits that a usual update can round to nothing."""
@@ -113,33 +113,51 @@ class Weights:
     def _compare(self, weight: Weight, p: Tensor, was: Tensor, optimizer: Optimizer, states: list[Tensor]) -> None:
         if p.grad is None or not _is_plain(p.grad):
             return
-        now, gradient = values_of(p), values_of(p.grad)
-        live = (gradient != 0) & gradient.isfinite() & was.isfinite() & (gradient.abs() > self._noise(weight, p))
-        skipped = getattr(optimizer, "found_inf", None)  # a fused step under a GradScaler leaves the weights alone
-        if isinstance(skipped, Tensor):
-            live &= skipped.to(live.device) == 0
-        stuck = live & (now == was)
-        for x in states:
-            if x.shape == p.shape and x.dtype not in COARSE and x.device == p.device:
-                stuck &= values_of(x).to(p.dtype) != now  # else it is a wide copy of the weight, which did move
-        self._counts.add(weight, torch.count_nonzero(live), torch.count_nonzero(stuck))
-
-    def _noise(self, weight: Weight, p: Tensor) -> Tensor | float:
-        """What rounding alone makes of a bias's gradient, seen beside that of its layer's weight.
-
-        A softmax, or a norm, makes some biases irrelevant: their gradient is 0 but for rounding.
-        """
         layer = self._named.get(weight.name.removesuffix("bias") + "weight")
         of = layer.reference() if layer is not None and layer is not weight else None
-        if of is None or of.grad is None or not _is_plain(of.grad) or of.grad.device != p.device or not of.grad.numel():
-            return 0.0
-        return values_of(of.grad).abs().max() * (ROUNDINGS * torch.finfo(p.dtype).eps)
+        self._counts.add(weight, *compared(p, was, optimizer, states, of))
 
     def settle(self) -> None:
         """Read what is waiting."""
         for weight, (live, stuck) in self._counts.read():
             weight.checked += live
             weight.stuck += stuck
+
+
+def compared(
+    p: Tensor, was: Tensor, optimizer: Optimizer, states: list[Tensor], layer: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """After a step: how many of the values `was` should have moved, and how many of those did not, as 0-dim tensors.
+
+    Args:
+        p: a weight that has a gradient.
+        was: what `values_of(p)` gave before the step.
+        optimizer: the one that stepped.
+        states: the tensors that it keeps for `p`.
+        layer: of a bias the weight of its layer, if that is known.
+    """
+    assert p.grad is not None
+    now, gradient = values_of(p), values_of(p.grad)
+    live = (gradient != 0) & gradient.isfinite() & was.isfinite() & (gradient.abs() > _noise(p, layer))
+    skipped = getattr(optimizer, "found_inf", None)  # a fused step under a GradScaler leaves the weights alone
+    if isinstance(skipped, Tensor):
+        live &= skipped.to(live.device) == 0
+    stuck = live & (now == was)
+    for x in states:
+        if x.shape == p.shape and x.dtype not in COARSE and x.device == p.device and x.dtype is not p.dtype:
+            stuck &= values_of(x).to(p.dtype) != now  # else it is a wide copy of the weight, which did move
+    return torch.count_nonzero(live), torch.count_nonzero(stuck)
+
+
+def _noise(p: Tensor, layer: Tensor | None) -> Tensor | float:
+    """What rounding alone makes of a bias's gradient, seen beside that of its layer's weight.
+
+    A softmax, or a norm, makes some biases irrelevant: their gradient is 0 but for rounding.
+    """
+    of = layer.grad if layer is not None else None
+    if of is None or not _is_plain(of) or of.device != p.device or not of.numel():
+        return 0.0
+    return values_of(of).abs().max() * (ROUNDINGS * torch.finfo(p.dtype).eps)
 
 
 def _learns(group: dict[str, Any]) -> bool:
