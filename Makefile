@@ -29,7 +29,7 @@ lint: $(VENV)/installed
 
 # Regenerates the parts of the README and of other pages that tests compare.
 docs: $(VENV)/installed
-	$(VENV)/bin/python tests/readme.py README.md docs/half-precision.md docs/output-formats.md
+	$(VENV)/bin/python tests/readme.py README.md docs/half-precision.md docs/output-formats.md docs/read-the-report.md
 
 # What needs torch skips itself where torch is missing.
 static-test: $(STATIC_VENV)/installed

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtlint.trace.judge import FailOn
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["Reporter", "command", "report_options"]
+__all__ = ["Reporter", "command", "report_options", "with_page"]
 
 SCREEN = "screen"
 
@@ -114,9 +114,18 @@ class Reporter:
             write_trace(record, diagnostics, stream, self.everything)
         if format == "full" and diagnostics:
             stream.write("\n")
-        if format != SCREEN:
+        if format == "html":
+            from dtlint.report.html import write_run
+
+            write_run(record, diagnostics, stream, as_rules(self.rules))
+        elif format != SCREEN:
             write(diagnostics, format, stream, as_rules(self.rules))
         stream.flush()
+
+
+def with_page(reports: tuple[Output, ...], html: Path | None) -> tuple[Output, ...]:
+    """The reports, and that of `--html`."""
+    return reports if html is None else (*reports, Output("html", html))
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,6 +154,11 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="Write a report of this format into a file, beside the main one; may be repeated.",
             ),
             click.option(
+                "--html",
+                type=click.Path(path_type=Path),
+                help="Write a page for the browser, which is wholly in this file: the same as --report html:FILE.",
+            ),
+            click.option(
                 "--fail-on",
                 default="",
                 metavar="RULES",
@@ -163,6 +177,7 @@ Examples:
   dtlint report trace.json                         the screen that the trace ended with
   dtlint report trace.json --all                   and below it every cast, promotion, range, weight, byte
   dtlint report trace.json --output-format full    every finding with its lines of source
+  dtlint report trace.json --html trace.html       a page with all of it, for the browser
   dtlint report trace.json --report sarif:trace.sarif --report gitlab:quality.json
   dtlint report trace.json --fail-on overflow,DT905
   dtlint report traces/                            the records of all ranks, merged
@@ -181,6 +196,7 @@ def command(
     output_format: str,
     report_file: Path | None,
     reports: tuple[Output, ...],
+    html: Path | None,
     fail_on: str,
     quiet: bool,
     everything: bool,
@@ -192,6 +208,7 @@ def command(
     from dtlint.trace.store import RecordError
 
     refuse_overwriting("--report-file", report_file, [record], "the record")
+    reports = with_page(reports, html)
     for output in reports:
         refuse_overwriting("--report", output.file, [record], "the record")
     reporter = Reporter(output_format, report_file, fail_on, quiet, everything, outputs=reports)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dtlint.cli.outputs import Output, made_if_directory, refuse_overwriting, writable
-from dtlint.cli.report import Reporter, report_options
+from dtlint.cli.report import Reporter, report_options, with_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,6 +91,7 @@ def command(
     output_format: str,
     report_file: Path | None,
     reports: tuple[Output, ...],
+    html: Path | None,
     fail_on: str,
     quiet: bool,
     **look: Any,
@@ -113,7 +114,7 @@ def command(
     rank = Rank.here()
     output, report_file = (path and rank.file(path) for path in (output, report_file))
     read = [] if module else [Path(script)]
-    reports = tuple(Output(format, rank.file(file)) for format, file in reports)
+    reports = tuple(Output(format, rank.file(file)) for format, file in with_page(reports, html))
     refuse_overwriting("--output", output, read, "the script")
     for option, file in (("--report-file", report_file), *(("--report", each.file) for each in reports)):
         refuse_overwriting(option, file, read, "the script")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "write"]
 
-FORMATS = ("full", "concise", "json", "github", "gitlab", "junit", "pylint", "rdjson", "sarif")
+FORMATS = ("full", "concise", "json", "github", "gitlab", "junit", "pylint", "rdjson", "sarif", "html")
 """The names that `--output-format` takes. The module of a format has its name."""
 
 

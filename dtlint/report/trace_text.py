@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dtlint.report.frame import Style
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["write_trace"]
+__all__ = ["AUTHORS", "answers", "write_trace"]
 
 MOST = 4
 """Findings per section; the rest is counted."""
@@ -60,6 +60,17 @@ def write_trace(
         from dtlint.report.trace_all import sections
 
         write_lines(([line] for line in sections(record)), stream)
+
+
+def answers(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[tuple[Line, list[Line]]]:
+    """The lines of the screen, each with those that stand below it."""
+    told: list[tuple[Line, list[Line]]] = []
+    for line in _screen(record, diagnostics):
+        if line[0].startswith("  ") and told:
+            told[-1][1].append(line)
+        else:
+            told.append((line, []))
+    yield from told
 
 
 def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[Line]:

@@ -12,7 +12,19 @@ from dtlint import __version__
 from dtlint.trace.ops import is_composite
 from dtlint.trace.options import VALUES
 from dtlint.trace.record import AROUND, TraceRecord
-from dtlint.trace.schema import NO_FILE, REACHED, SCHEMA, DtypeError, Entry, Memory, Operand, Place, Skip, SkipCause
+from dtlint.trace.schema import (
+    NO_FILE,
+    REACHED,
+    SCHEMA,
+    DtypeError,
+    Entry,
+    Memory,
+    Operand,
+    Place,
+    ScaleChange,
+    Skip,
+    SkipCause,
+)
 from dtlint.trace.schema import Event as EventRecord
 from dtlint.trace.schema import Range as RangeRecord
 from dtlint.trace.schema import Scaler as ScalerRecord
@@ -67,6 +79,7 @@ class _Export:
 
     def record(self, argv: list[str], exit_code: int) -> TraceRecord:
         tracer = self.tracer
+        tracer.series.take(tracer.flow.step)
         nowhere = tracer.sites.nowhere
         sites = [*tracer.sites.all.values(), nowhere]
         signatures = [s for site in sites for s in site.signatures.values() if not s.op.reads]
@@ -102,6 +115,7 @@ class _Export:
             watched=None if tracer.options.watch == frozenset(VALUES) else sorted(tracer.options.watch),
             places=self.places,
             sources=self.sources,
+            series=tracer.series.record(),
         )
 
     def _place(self, site: Site | None) -> int | None:
@@ -147,8 +161,8 @@ class _Export:
             round_trips=s.round_trips,
             undoes=self._number(s.trip),
             flops=s.flops,
-            low=s.low,
-            high=s.high,
+            low=s.span[0],
+            high=s.span[1],
             nonfinite=s.nonfinite,
             sampled=s.sampled,
             lost=s.lost,
@@ -239,6 +253,7 @@ class _Export:
             causes=sorted(causes, key=lambda cause: -cause.count),
             place=self._place(scaler.site),
             lowest=scaler.lowest,
+            changes=[ScaleChange(update, scale) for update, scale in scaler.changes],
             skips=[Skip(step, None if cause is None else numbers[id(cause)]) for step, cause in scaler.skips],
         )
 

@@ -25,6 +25,7 @@ from dtlint.trace.flow import Flow, tensors_in
 from dtlint.trace.mismatch import Mismatches
 from dtlint.trace.ops import Op
 from dtlint.trace.options import EVERYTHING, Options
+from dtlint.trace.series import Series
 from dtlint.trace.signature import Signature, is_special, learn
 from dtlint.trace.site import ENGINE, PLAIN, Site, Sites
 from dtlint.trace.stack import put_back, take_off
@@ -73,6 +74,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.flow = (Assumed if options.assume else Flow)(watched, self.sites.modules, options.partial)
         self.mismatches = Mismatches(self.flow, self.sites, self.here)
         self.thread = threading.get_ident()
+        self.series = Series()
         self.steps = Steps(self)
         self.operators = 0
         self.passed_by = 0
@@ -215,6 +217,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             signature = learn(site, op, args, kwargs, out, backward, self.flow.storages, self.sites)
             signature.doubt(self.flow.watched)
             site.signatures[shape] = signature
+            self.series.follow(signature)
         if op.positions is not None:
             signature.expect(args, kwargs)
             (site.backward if backward else site.forward)[op] = signature

@@ -25,6 +25,7 @@ from dtlint.trace.schema import (
     Place,
     Range,
     Scaler,
+    Series,
     Unseen,
     Weight,
 )
@@ -95,6 +96,8 @@ class TraceRecord:
     """How many processes that run had."""
     ranks: list[int] = field(default_factory=list)
     """Of a merged record: the ranks whose records it holds."""
+    series: Series | None = None
+    """What modules did over the steps; of a merged record, on its first rank."""
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
     """Lines of the user's files around the places: file -> line number -> text."""
 

@@ -21,6 +21,10 @@ MOST_SKIPS = 100
 """Skipped steps of which the record keeps each; all are counted."""
 
 
+MOST_CHANGES = 500
+"""Changes of the scale of which the record keeps each."""
+
+
 class Scaler:
     """What the GradScaler did, as its updates tell."""
 
@@ -34,6 +38,8 @@ class Scaler:
         """By id of the event: the event, and how many skips it caused."""
         self.skips: list[tuple[int, Event | None]] = []
         """The first skips: the step, and the event behind it."""
+        self.changes: list[tuple[int, float]] = []
+        """The first update, and each that changed the scale, with what it was then."""
         self.site: Site | None = None
         """Where `update()` was called."""
         self._since = 0
@@ -58,6 +64,8 @@ class Scaler:
         for scale, found in zip(scales, founds, strict=True):
             if not found and self.skipped == self.updates:
                 self.leading = self.skipped
+            if scale != self.scale and len(self.changes) < MOST_CHANGES:
+                self.changes.append((self.updates, scale))
             self.updates += 1
             self.scale = scale
             self.lowest = scale if self.lowest is None else min(scale, self.lowest)

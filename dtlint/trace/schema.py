@@ -11,19 +11,25 @@ from dtlint.dtypes.dtype import DTYPES
 from dtlint.trace.words import listed
 
 __all__ = [
+    "CALLS",
+    "NOTHING",
     "NO_FILE",
     "REACHED",
     "SCHEMA",
+    "UNKNOWN",
     "VANISHES",
     "WITHOUT_OVERFLOW",
     "DtypeError",
     "Entry",
     "Event",
     "Memory",
+    "ModuleSeries",
     "Operand",
     "Place",
     "Range",
+    "ScaleChange",
     "Scaler",
+    "Series",
     "Skip",
     "SkipCause",
     "Unseen",
@@ -42,6 +48,15 @@ NO_FILE = "<autograd>"
 
 REACHED = ("the loss", "gradients", "weights", "other ranks", "a number the program read")
 """What an event may reach, in the order of telling."""
+
+NOTHING = -2000
+"""In place of an exponent: no value other than 0 was judged."""
+
+CALLS = 4
+"""Where in a run of the series the calls by dtype begin."""
+
+UNKNOWN = -1
+"""In place of a share: nothing was sampled."""
 
 FAST = 1.0
 """A learning rate from which it is worth a word where a step spoilt a weight."""
@@ -275,6 +290,15 @@ class Skip:
 
 
 @dataclass(slots=True)
+class ScaleChange:
+    """The GradScaler's scale from one update on."""
+
+    update: int
+    """Counted from 0."""
+    scale: float
+
+
+@dataclass(slots=True)
 class Scaler:
     """What the GradScaler did."""
 
@@ -290,6 +314,8 @@ class Scaler:
     """The smallest scale that an update left."""
     skips: list[Skip] = field(default_factory=list)
     """The first of the skips; `skipped` counts them all."""
+    changes: list[ScaleChange] = field(default_factory=list)
+    """The scale after the first update, and from each that changed it; of very many the first."""
 
 
 @dataclass(slots=True)
@@ -362,3 +388,28 @@ class DtypeError:
     def too_large(self) -> bool:
         """Did not the dtypes of its operands disagree, but a number that it was given does not fit them?"""
         return WITHOUT_OVERFLOW in self.message
+
+
+@dataclass(slots=True)
+class ModuleSeries:
+    """What one module did in one phase, in the columns of the series."""
+
+    module: str
+    """`blocks.2.fc`, or "" outside any module."""
+    phase: str
+    """`forward` or `backward`."""
+    dtypes: list[str]
+    """Of its results, in the order of the calls of a run."""
+    runs: list[list[int]]
+    """Equal columns, together: how many they are; the power of 2 above the largest finite magnitude, or NOTHING; how
+    many of 1000 values a narrower dtype turned into 0, or UNKNOWN; calls with a result that was not finite; and calls by
+    dtype, where those at the end that are missing are 0."""
+
+
+@dataclass(slots=True)
+class Series:
+    """What modules did over the steps. A column is one step, or several where there were many."""
+
+    starts: list[int]
+    """The first step of each column, from 0."""
+    rows: list[ModuleSeries]

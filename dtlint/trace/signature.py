@@ -91,10 +91,12 @@ class Signature:
         "high",
         "inputs",
         "judged",
+        "least",
         "looked",
         "loss",
         "lost",
         "low",
+        "most",
         "narrows",
         "nbytes",
         "nonfinite",
@@ -129,6 +131,9 @@ class Signature:
         self.wraps = self.totals = False
         """Are its calls sampled for integers that wrap, or for totals that no longer move?"""
         self.low = self.high = 0.0
+        """Since the series took the last column."""
+        self.least = self.most = 0.0
+        """Lowest and highest before that."""
         self.author = self.finding = ""
         self.culprit: int | None = None
         self.autocast = False
@@ -168,6 +173,11 @@ class Signature:
         self.takes: tuple[tuple[int, torch.dtype | type | None], ...] = ()
         """By what a call is known to be this one: the number of arguments, `dtype=`, the dtypes at each position. Of a
         Python number its type, since each call may bring another."""
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Lowest and highest finite value of its results, 0 included."""
+        return min(self.low, self.least), max(self.high, self.most)
 
     def doubt(self, watched: frozenset[torch.dtype]) -> None:
         """Judge the results where an operand is not judged, since they are the first to show how that was."""

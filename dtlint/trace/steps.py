@@ -153,6 +153,8 @@ class Steps:
         else:
             self.traced += 1
             self._settle(goes_on=tracer.options.traces(flow.step + 2))
+            with self._judging():
+                tracer.series.step_ended(flow.step)
             flow.step += 1
             tracer.switch()
         if self.heard is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from dtlint.atomic import write_whole
 from dtlint.trace.record import TraceRecord
-from dtlint.trace.schema import SCHEMA
+from dtlint.trace.schema import CALLS, SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +79,12 @@ def _check(record: TraceRecord) -> None:
     indices += [(weight.place, places) for weight in record.weights]
     indices += [(error.place, places) for error in record.errors]
     indices += [(operand.origin, entries) for error in record.errors for operand in error.operands]
+    if record.series is not None:
+        columns = len(record.series.starts)
+        for row in record.series.rows:
+            if any(len(run) < CALLS or run[0] < 1 or len(run) > CALLS + len(row.dtypes) for run in row.runs):
+                raise KeyError("a run of the series")
+            indices.append((sum(run[0] for run in row.runs), columns + 1))
     for index, size in indices:
         if index is not None and not 0 <= index < size:
             raise KeyError(f"index {index} of {size}")
@@ -104,7 +110,10 @@ def _decode(kind: Any, value: Any) -> Any:
         return None if value is None else _decode(inner[0], value)
     if origin is list:
         _expect(value, list)
-        return [_decode(get_args(kind)[0], item) for item in value]
+        (inner_kind,) = get_args(kind)
+        if inner_kind is int and all(type(item) is int for item in value):  # as long series are
+            return value
+        return [_decode(inner_kind, item) for item in value]
     if origin is dict:
         _expect(value, dict)
         return {key: _decode(get_args(kind)[1], item) for key, item in value.items()}
