@@ -175,6 +175,7 @@ class _Export:
             number=s.number if s.constant else None,
             inside=self._inside.get(id(s.site), ""),
             device=s.device,
+            meant=s.meant,
         )
 
     def _operand(self, known: Input) -> Operand:

@@ -33,6 +33,7 @@ SUMMED = (
     "nonzero",
     "cut",
     "sums",
+    "meant",
 )
 """Counts of an entry."""
 

@@ -152,6 +152,8 @@ class Entry:
     """The operator that ran it within, as `scaled_dot_product_attention`, where that is made of several; else ""."""
     device: str = ""
     """The kind of device that its results were on, as `cuda`."""
+    meant: int = 0
+    """How many of the calls in `nonfinite` held infs that the program means, as of a mask."""
 
     @property
     def reach(self) -> float:
@@ -402,7 +404,7 @@ class ModuleSeries:
     """Of its results, in the order of the calls of a run."""
     runs: list[list[int]]
     """Equal columns, together: how many they are; the power of 2 above the largest finite magnitude, or NOTHING; how
-    many of 1000 values a narrower dtype turned into 0, or UNKNOWN; calls with a result that was not finite; and calls by
+    many of 1000 values a narrower dtype turned into 0, or UNKNOWN; calls with a result that was not finite, but for infs that were meant; and calls by
     dtype, where those at the end that are missing are 0."""
 
 

@@ -110,9 +110,10 @@ class _Source:
             row.reach = max(row.reach, -low, high)
             signature.least, signature.most = signature.span
             signature.low = signature.high = 0.0
-        if signature.nonfinite != self.bad:
-            cell[NONFINITE] += signature.nonfinite - self.bad
-            self.bad = signature.nonfinite
+        bad = signature.nonfinite - signature.meant
+        if bad != self.bad:
+            cell[NONFINITE] += bad - self.bad
+            self.bad = bad
         if signature.sampled != self.sampled:
             row.sampled += signature.sampled - self.sampled
             row.lost += signature.lost - self.lost

@@ -96,6 +96,7 @@ class Signature:
         "loss",
         "lost",
         "low",
+        "meant",
         "most",
         "narrows",
         "nbytes",
@@ -130,6 +131,8 @@ class Signature:
         self.looked = self.wrapped = self.nonzero = self.cut = self.sums = self.stalled = 0
         self.wraps = self.totals = False
         """Are its calls sampled for integers that wrap, or for totals that no longer move?"""
+        self.meant = 0
+        """Of the calls with a result that was not finite: those with infs that the program means, as of a mask."""
         self.low = self.high = 0.0
         """Since the series took the last column."""
         self.least = self.most = 0.0

@@ -229,6 +229,7 @@ class Spread:
         if cause is not None:
             self._inherit(cause, signature, key)
         elif not span.nan and (signature.given or masked or self._bars_beyond(signature, inputs, span)):
+            signature.meant += 1
             self._masked[key] = self._meant(signature, inputs)
             before = self._ranges.get(key, span) if not whole else span
             self._ranges[key] = min(span.low, before[0]), max(span.high, before[1])

@@ -95,6 +95,18 @@ def test_what_is_not_finite_is_counted_in_its_step(trace: Trace) -> None:
     assert bad[0] == 0 and bad[-1] == 1
 
 
+def test_the_infs_of_a_mask_are_not_counted(trace: Trace) -> None:
+    def run() -> None:
+        scores, mask = torch.ones(4, 4), torch.full((4, 4), float("-inf")).triu(1)
+        ((scores + mask).softmax(-1) * 2).sum()
+
+    record = trace(run)
+    assert record.series is not None
+    assert [run[3] for row in record.series.rows for run in row.runs] == [0]
+    (masked,) = [entry for entry in record.entries if entry.op == "add"]
+    assert (masked.nonfinite, masked.meant) == (1, 1)
+
+
 def test_a_run_without_steps_is_one_column(trace: Trace) -> None:
     record = trace(lambda: Net()(torch.ones(2, 4)))
     assert record.series is not None

@@ -206,7 +206,7 @@ def _operator(record: TraceRecord, group: Sequence[Entry]) -> Json:
         "modules": modules[:3],
         "more": max(len(modules) - 3, 0),
         "calls": sum(e.count for e in group),
-        "bad": sum(e.nonfinite for e in group),
+        "bad": sum(e.nonfinite - e.meant for e in group),
         "frame": _frame(record, at),
     }
 
