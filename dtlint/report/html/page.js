@@ -230,7 +230,7 @@ function modules() {
     context.font = `12px ${getComputedStyle(heat).getPropertyValue("font-family")}`;
     context.textBaseline = "middle";
     const palette = Object.fromEntries(FAMILIES.map((name) => [name, colour(name)]));
-    const paints = {fg: colour("fg"), muted: colour("muted"), bg: colour("bg"), error: colour("error"), grid: colour("grid"), loss: colour("loss"), accent: colour("accent"), cold: colour("cold")};
+    const paints = {fg: colour("fg"), muted: colour("muted"), bg: colour("bg"), error: colour("error"), bad: colour("bad"), grid: colour("grid"), loss: colour("loss"), accent: colour("accent"), cold: colour("cold")};
     const ramp = Array.from({length: 41}, (_, index) => shade(index / 40));
     for (let index = first; index < Math.min(shown.length, first + Math.ceil(height / ROW) + 1); index++) {
       const row = shown[index], y = index * ROW - top;
@@ -273,7 +273,7 @@ function modules() {
       }
       if (run[3]) {
         const part = run[1] === NOTHING ? height : 5;
-        context.fillStyle = paints.error;
+        context.fillStyle = paints.bad;
         context.fillRect(x, y + height - part, width, part);
       }
     } else if (state.metric === "lost") {
@@ -281,7 +281,7 @@ function modules() {
       context.fillStyle = run[2] ? mix(paints.cold, paints.loss, Math.min(1, 0.15 + run[2] / 500)) : paints.cold;
       context.fillRect(x, y, width, height);
     } else if (run.slice(4).some(Boolean)) {
-      context.fillStyle = run[3] ? paints.error : paints.cold;
+      context.fillStyle = run[3] ? paints.bad : paints.cold;
       context.fillRect(x, y, width, height);
     }
   }
@@ -346,7 +346,7 @@ function modules() {
     } else if (state.metric === "magnitude") {
       const bar = s("svg", {class: "ramp", width: 160, height: 12, "aria-hidden": "true"}, Array.from({length: 41}, (_, index) => s("rect", {x: index * 160 / 41, width: 160 / 41 + 0.5, height: 12, fill: shade(index / 40)})));
       const patch = (name) => s("svg", {width: 10, height: 10, "aria-hidden": "true"}, s("rect", {width: 10, height: 10, rx: 2, fill: colour(name)}));
-      marks.push(h("span", {}, `${power(-24)} `, bar, " 65504"), h("span", {}, patch("float64"), " beyond float16"), h("span", {}, patch("error"), " inf or NaN"));
+      marks.push(h("span", {}, `${power(-24)} `, bar, " 65504"), h("span", {}, patch("float64"), " beyond float16"), h("span", {}, patch("bad"), " inf or NaN"));
     } else if (state.metric === "lost") marks.push(h("span", {}, "Share of values that a cast to a narrower dtype turned into 0; darker is more"));
     else marks.push(h("span", {}, "Red: a result held inf or NaN in that step"));
     if (rows.some((row) => row.births.length)) marks.push(cross);
@@ -422,7 +422,7 @@ const SPAN = [-30, 30], STRIP = 170;
 const at = (exponent, width) => (Math.max(SPAN[0], Math.min(SPAN[1], exponent)) - SPAN[0]) / (SPAN[1] - SPAN[0]) * width;
 function strip(row) {
   const exponent = Math.log2(row.reach);
-  return s("svg", {class: `strip ${family(row.to)}`, width: STRIP, height: 18, role: "img", "aria-label": `2 to the ${exponent.toFixed(1)}`},
+  return s("svg", {class: `strip ${family(row.to)}`, viewBox: `0 0 ${STRIP} 18`, width: STRIP, height: 18, role: "img", "aria-label": `2 to the ${exponent.toFixed(1)}`},
     s("line", {class: "base", x1: 0, x2: STRIP, y1: 9, y2: 9}),
     DATA.ranges.filter((one) => one.top < SPAN[1]).map((one) => s("line", {class: "limit", x1: at(one.top, STRIP), x2: at(one.top, STRIP), y1: 0, y2: 18})),
     s("circle", {class: "fill", cx: Math.max(5, Math.min(STRIP - 5, at(exponent, STRIP))), cy: 9, r: 5}));
