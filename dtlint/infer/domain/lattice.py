@@ -36,7 +36,19 @@ if TYPE_CHECKING:
     from dtlint.infer.domain.interval import Range
     from dtlint.infer.domain.values import Dtypes
 
-__all__ = ["MOST_CHOICES", "category_of", "join", "join_all", "join_dtypes", "join_symbols", "number_of", "widen"]
+__all__ = [
+    "MOST_CHOICES",
+    "at_least",
+    "category_of",
+    "join",
+    "join_all",
+    "join_dtypes",
+    "join_symbols",
+    "least",
+    "number_of",
+    "widen",
+    "widens_perhaps",
+]
 
 MOST_CHOICES = 12
 """Alternatives of a union; past these it is Top."""
@@ -197,9 +209,25 @@ def _join_consts(left: Const, right: Const, ranges: Callable[[Range, Range], Ran
 
 
 def _join_ranks(left: int | None, right: int | None) -> int | None:
-    if left == right:
-        return left
-    return None if not left or not right else -1
+    return left if left == right else at_least(min(least(left), least(right)))
+
+
+def least(rank: int | None) -> int:
+    """The dimensions that a tensor of a rank has at least."""
+    return 0 if rank is None else abs(rank)
+
+
+def at_least(count: int) -> int | None:
+    """The rank of what has some dimensions or more."""
+    return -count if count > 0 else None
+
+
+def widens_perhaps(operand: Value, own: frozenset[str]) -> bool:
+    """Has an operand these floating dtypes on some paths, and others on others? And has it dimensions, so that a result has the
+    other ones there, too?"""
+    if not isinstance(operand, Tensor) or not operand.dtypes or not least(operand.rank):
+        return False
+    return own < operand.dtypes <= FLOATING
 
 
 def _many(left: Value, right: Value, ranges: Callable[[Range, Range], Range], depth: int) -> Value:

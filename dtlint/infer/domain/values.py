@@ -178,7 +178,7 @@ class Tensor(Value):
     Attributes:
         dtypes: what its dtype can be.
         symbol: what decides the dtype where it is not known.
-        rank: how many dimensions it has; -1: at least one; None: not known.
+        rank: how many dimensions it has; -2: at least two; None: not known.
         range: what its elements can be.
         device: "cpu", "cuda", or None.
         extra: facts that a model adds and operators drop: `("scaled", address)` for a loss times its scale. `(LEFT, node)`

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.interproc.functions import FunctionNode
 
-__all__ = ["Passed", "Use", "Uses", "uses_of_parameters"]
+__all__ = ["Passed", "Use", "Uses", "unbound", "uses_of_parameters"]
 
 assert catalogue.MODULES  # which have registered the methods that are asked for
 
@@ -114,7 +114,7 @@ def uses_of_parameters(function: FunctionNode, torch_names: tuple[tuple[str, str
     named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
     found.of = {one.arg: set() for one in named}
     inside = list(nodes(function.body))
-    known, roots = _unbound(inside, set(found.of)), dict(torch_names)
+    known, roots = unbound(inside, set(found.of)), dict(torch_names)
 
     def note(use: Use, names: Iterable[str]) -> None:
         for name in names:
@@ -137,7 +137,7 @@ def uses_of_parameters(function: FunctionNode, torch_names: tuple[tuple[str, str
     return found
 
 
-def _unbound(inside: Iterable[ast.AST], names: set[str]) -> set[int]:
+def unbound(inside: Iterable[ast.AST], names: set[str]) -> set[int]:
     """The places where a parameter is read before anything else is bound to its name."""
     bound: dict[str, tuple[int, int]] = {}
     for node in inside:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING, Category
+from dtlint.infer.domain.lattice import at_least, least
 from dtlint.infer.domain.values import Const, Many, Number, Tensor, Tuple, Value, reshaped
 from dtlint.infer.models.departures import places_left
 
@@ -47,7 +48,7 @@ def refused_write(value: Tensor, index: Value, given: Value) -> str | None:
         return None
     places = index.items if isinstance(index, Tuple) else (index,)
     by_mask = any(isinstance(place, Tensor) and place.dtypes == frozenset({"bool"}) for place in places)
-    if any(map(_picks, places)) or (by_mask and given.rank not in (None, -1, 0, 1)):
+    if any(map(_picks, places)) or (by_mask and least(given.rank) > 1):
         return "Index put requires the source and destination dtypes match"
     return None
 
@@ -62,8 +63,9 @@ def _picks(place: Value) -> bool:
 
 
 def _rank(rank: int | None, places: tuple[Value, ...]) -> int | None:
+    slices = sum(map(_is_slice, places))  # each is of a dimension that is there, and stays
     if rank is None:
-        return -1 if any(map(_is_slice, places)) else None  # a slice of what has no dimensions raises, or keeps one
+        return at_least(slices)
     gone = more = 0
     for place in places:
         if _is_slice(place) or _is_ellipsis(place):
@@ -82,15 +84,14 @@ def _rank(rank: int | None, places: tuple[Value, ...]) -> int | None:
                 gone += 1
                 more += place.rank
             else:
-                return None
+                return at_least(slices)
         elif isinstance(place, (Many, Tuple)):
             gone += 1
             more += 1
         else:
-            return None
-    if rank == -1:
-        kept = any(_is_slice(place) for place in places) or more > 0
-        return -1 if gone == 0 or kept else None
+            return at_least(slices)
+    if rank < 0:
+        return at_least(max(least(rank) - gone, slices) + more)
     result = rank - gone + more
     return result if result >= 0 else None
 

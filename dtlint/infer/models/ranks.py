@@ -1,6 +1,6 @@
 """How many dimensions the result of an op has, from those of its operands: a row for each family of ops.
 
-A rank is a number, -1 for "at least one", or None where it is not known. It decides dtypes: an operand without dimensions
+A rank is a number, -2 for "at least two", or None where it is not known. It decides dtypes: an operand without dimensions
 takes no part in promotion within its category.
 """
 
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
+from dtlint.infer.domain.lattice import at_least, least
 from dtlint.infer.domain.values import Const, Dtype, Many, Number, Ref, Tensor, Tuple, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["RANK_CHANGING", "broadcast", "is_elementwise", "keeps", "of_parts", "of_result", "of_sizes"]
+__all__ = ["RANK_CHANGING", "broadcast", "fewer", "is_elementwise", "keeps", "of_parts", "of_result", "of_sizes"]
 
 Rank = int | None
 
@@ -62,22 +63,23 @@ class Asked:
 
 def broadcast(ranks: Sequence[Rank]) -> Rank:
     """The dimensions of an elementwise result: those of the operand with most."""
-    if any(rank is None for rank in ranks):
-        return -1 if any(rank not in (None, 0) for rank in ranks) else None
-    known = [rank for rank in ranks if rank is not None]
-    return -1 if -1 in known else max(known, default=None)
+    most = max(map(least, ranks), default=0)
+    return most if ranks and all(rank is not None and rank >= 0 for rank in ranks) else at_least(most)
 
 
 def _more(rank: Rank, count: int = 1) -> Rank:
-    return -1 if rank is None or rank < 0 else rank + count
+    return at_least(least(rank) + count) if rank is None or rank < 0 else rank + count
 
 
-def _fewer(rank: Rank, count: int = 1) -> Rank:
-    return rank - count if rank is not None and rank >= count else None
+def fewer(rank: Rank, count: int = 1) -> Rank:
+    """What is left of a rank."""
+    if rank is None or rank < 0:
+        return at_least(least(rank) - count)
+    return rank - count if rank >= count else None
 
 
 def _at_least_one(rank: Rank) -> Rank:
-    return -1 if rank is None else max(rank, 1) if rank >= 0 else -1
+    return at_least(max(least(rank), 1)) if rank is None or rank < 0 else max(rank, 1)
 
 
 def of_sizes(values: Sequence[Value]) -> Rank:
@@ -119,7 +121,7 @@ def _of_place(place: int, *names: str) -> Callable[[Asked], Rank]:
 
 
 def _reduced_by(count: int) -> Callable[[Asked], Rank]:
-    return lambda call: _fewer(call.first, count)
+    return lambda call: fewer(call.first, count)
 
 
 def _raised_by(count: int) -> Callable[[Asked], Rank]:
@@ -144,9 +146,7 @@ def reduced(rank: Rank, dim: Value | None, keepdim: Value | None) -> Rank:
         gone = 1
     else:
         return None
-    if rank is None or rank < 0:
-        return None
-    return rank - gone if rank > gone else 0
+    return 0 if rank is not None and 0 <= rank < gone else fewer(rank, gone)
 
 
 def _reduction(dim: int, default: Value | None = None) -> Callable[[Asked], Rank]:
@@ -202,8 +202,8 @@ def _matmul(call: Asked) -> Rank:
         if one == 1 and other == 1:
             return 0
         return max(one, other) - (1 if 1 in (one, other) else 0)
-    known = max(one or 0, other or 0)
-    return -1 if known > 1 else None  # one has two dimensions or more: of these one stays
+    most, fewest = max(least(one), least(other)), min(least(one), least(other))
+    return at_least(most if fewest > 1 else most - 1)  # one dimension of a matrix stays
 
 
 def _linear(call: Asked) -> Rank:
@@ -211,8 +211,8 @@ def _linear(call: Asked) -> Rank:
     if weight == 2:
         return call.first
     if weight == 1:
-        return _fewer(call.first)
-    return -1 if call.first is not None and call.first > 1 else None
+        return fewer(call.first)
+    return at_least(least(call.first) - 1)
 
 
 def _inner(call: Asked) -> Rank:
@@ -236,25 +236,27 @@ def _loss(call: Asked) -> Rank:
     booleans = [value for value in call.args if isinstance(value, Const) and isinstance(value.value, bool)]
     if (booleans and not given) or len(set(given)) > 1:
         return None
-    return 0 if not given or given[0] != "none" else -2
+    return 0 if not given or given[0] != "none" else _AS_INPUT
 
 
+_AS_INPUT = -100
+"""The dimensions of a loss that is not reduced."""
 _REDUCTION_NAMES = ("mean", "sum", "none", "batchmean")
 
 
 def _elementwise_loss(call: Asked) -> Rank:
     rank = _loss(call)
-    return rank if rank != -2 else broadcast([one.rank for one in call.tensors[:2]])
+    return rank if rank != _AS_INPUT else broadcast([one.rank for one in call.tensors[:2]])
 
 
 def _class_loss(call: Asked) -> Rank:
     rank = _loss(call)
-    return rank if rank != -2 else _fewer(call.first)
+    return rank if rank != _AS_INPUT else fewer(call.first)
 
 
 def _other_loss(call: Asked) -> Rank:
     rank = _loss(call)
-    return None if rank == -2 else rank
+    return None if rank == _AS_INPUT else rank
 
 
 def _sized(first: int) -> Callable[[Asked], Rank]:
@@ -333,11 +335,11 @@ def _squeeze(call: Asked) -> Rank:
         return 0
     dim = call.get(1, "dim")
     gone = len(dim.items) if isinstance(dim, Tuple) else 1 if _is_whole(dim) else None
-    return -1 if gone is not None and call.first is not None and call.first > gone else None
+    return None if gone is None else at_least(least(call.first) - gone)
 
 
 def _diagonal(call: Asked) -> Rank:
-    return {1: 2, 2: 1}.get(call.first or 0)
+    return {1: 2, 2: 1}.get(call.first or 0, -1)
 
 
 def _listed(call: Asked) -> Rank:
@@ -352,24 +354,25 @@ def _listed(call: Asked) -> Rank:
 
 def _joined(call: Asked) -> Rank:
     rank = _listed(call)
-    return -1 if rank is None or rank <= 0 else rank
+    return -1 if rank is None or rank == 0 else rank
 
 
 def _stacked(call: Asked) -> Rank:
     return _more(_listed(call))
 
 
-def _stacked_in(least: int) -> Callable[[Asked], Rank]:
+def _stacked_in(count: int) -> Callable[[Asked], Rank]:
     def rank(call: Asked) -> Rank:
         inner = _listed(call)
-        return -1 if inner is None or inner < 0 else max(inner, least)
+        return at_least(max(least(inner), count)) if inner is None or inner < 0 else max(inner, count)
 
     return rank
 
 
-def _atleast(least: int) -> Callable[[Asked], Rank]:
+def _atleast(count: int) -> Callable[[Asked], Rank]:
     def rank(call: Asked) -> Rank:
-        return -1 if call.first is None or call.first < 0 else max(call.first, least)
+        known = call.first
+        return at_least(max(least(known), count)) if known is None or known < 0 else max(known, count)
 
     return rank
 
@@ -385,7 +388,7 @@ def _one_hot(call: Asked) -> Rank:
 def _similarity(call: Asked) -> Rank:
     ranks = [one.rank for one in call.tensors[:2]]
     rank = broadcast(ranks) if len(ranks) == 2 else None
-    return _fewer(rank)
+    return fewer(rank)
 
 
 def _pair_distance(call: Asked) -> Rank:
@@ -559,7 +562,7 @@ _UNFOLDED: dict[str, Callable[[Asked], Rank]] = {
     "torch.linalg.cross": _elementwise,
     "torch.linalg.diagonal": _reduced_by(1),
     "torch.linalg.norm": _matrix_norm,
-    "torch.linalg.vecdot": lambda call: _fewer(broadcast([one.rank for one in call.tensors[:2]])),
+    "torch.linalg.vecdot": lambda call: fewer(broadcast([one.rank for one in call.tensors[:2]])),
     "torch.linalg.cond": _reduced_by(2),
     "torch.linalg.matmul": _matmul,
     "torch.linalg.solve": _of_place(1, "B"),
@@ -617,10 +620,10 @@ def keeps(op: str) -> bool:
 
 
 _PARTS: dict[str, Callable[[Asked], tuple[Rank, ...]]] = {
-    "svd": lambda call: (call.first, _fewer(call.first), call.first),
-    "eigh": lambda call: (_fewer(call.first), call.first),
-    "eig": lambda call: (_fewer(call.first), call.first),
-    "slogdet": lambda call: (_fewer(call.first, 2),) * 2,
+    "svd": lambda call: (call.first, fewer(call.first), call.first),
+    "eigh": lambda call: (fewer(call.first), call.first),
+    "eig": lambda call: (fewer(call.first), call.first),
+    "slogdet": lambda call: (fewer(call.first, 2),) * 2,
 }
 _PARTS_ALIKE: dict[str, Callable[[Asked], Rank]] = {
     **dict.fromkeys(
