@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, LOW_PRECISION
 from dtlint.dtypes.rounding import rounded
-from dtlint.infer.domain.values import Tensor
+from dtlint.infer.domain.values import Region, Tensor
 from dtlint_rules._attained import dtypes_of, found, last_name_of, lost, one_number, only, operands
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dtlint.infer.facts import ModuleFacts, Operation
     from dtlint.rule import Finding
 
-__all__ = ["idle_factors", "lost_epsilons"]
+__all__ = ["idle_factors", "lost_epsilons", "lost_row_bounds"]
 
 
 def lost_epsilons(facts: ModuleFacts) -> Iterator[Finding]:
@@ -46,6 +46,26 @@ def _lost(operation: Operation) -> str | None:
             if place == "max" and number is not None and 0 < number < 1 and _is_one(number, args[0]):
                 return f"{number!r} is 1 in {min(dtypes_of(args[0]))}: the bound keeps nothing away from 1"
     return None
+
+
+_OF_ROWS = {"normalize": 1e-12, "cosine_similarity": 1e-8}
+"""Functions that divide by norms, and the bound that they keep these above by default."""
+
+
+def lost_row_bounds(facts: ModuleFacts) -> Iterator[Finding]:
+    """Bounds of `F.normalize` and `F.cosine_similarity` that are 0 in half; the default ones where an assumption asks for half."""
+    for seen in facts.operations(lambda one: last_name_of(one) in _OF_ROWS):
+        operation = seen.what
+        given = operation.args[3] if len(operation.args) > 3 else dict(operation.keywords).get("eps")
+        is_cast = isinstance(operation.region, Region) and operation.region.enabled is not False
+        if not operation.args or is_cast or (given is None and facts.assumption is None):
+            continue
+        number = _OF_ROWS[last_name_of(operation)] if given is None else one_number(given)
+        tensor = operation.args[0]
+        dtype = lost(number, tensor)
+        if dtype is not None and number is not None and isinstance(tensor, Tensor) and tensor.range.zero:
+            text = f"the eps of {last_name_of(operation)}, {number:g}, is 0 in {dtype}: a row of zeros becomes NaN"
+            yield found(seen, text, f"Give an eps that {dtype} has, such as 1e-5, or compute in float32")
 
 
 def _bounds(name: str, args: tuple[Value, ...], keywords: dict[str, Value]) -> Iterator[tuple[str, Value]]:

@@ -27,6 +27,7 @@ __all__ = ["HalfUnsupportedOp"]
 _NOWHERE = "has no kernel for float16 and bfloat16"
 _REFUSED = "refuses float16 and bfloat16"
 _FFT = "has no bfloat16 kernel, and a float16 one only on CUDA, for powers of 2"
+_COMPLEX = "refuses bfloat16"
 _NO_KERNEL = (
     *("linalg.svd", "linalg.svdvals", "linalg.eigh", "linalg.eigvalsh", "linalg.eig", "linalg.eigvals", "linalg.qr"),
     *("linalg.solve", "linalg.cholesky", "linalg.cholesky_ex", "linalg.lu", "linalg.lu_factor", "linalg.det"),
@@ -53,7 +54,7 @@ _OPS = {
     **{f"fft.{prefix}{name}": _FFT for prefix in ("", "i", "r", "ir") for name in ("fft", "fft2", "fftn")},
     "stft": _FFT,
     "istft": _FFT,
-    "view_as_complex": "refuses bfloat16, and makes complex32 of float16",
+    "view_as_complex": _COMPLEX,
     "nn.init.orthogonal_": "runs a QR decomposition, which has no half kernel",
 }
 """What lacks half kernels in torch 2.13, by the name behind `torch.`, and how. Measured on CPU; the messages of those that
@@ -179,8 +180,9 @@ def _may_run(operation: Operation) -> bool:
 
 def _is_half(operation: Operation) -> bool:
     subject = operand(operation)
-    known = subject is not None and bool(subject.dtypes) and subject.dtypes <= LOW_PRECISION
-    return known and _why(operation) is not None
+    why = _why(operation)
+    refused = frozenset({"bfloat16"}) if why == _COMPLEX else LOW_PRECISION
+    return why is not None and subject is not None and bool(subject.dtypes) and subject.dtypes <= refused
 
 
 def _may_be_half(operation: Operation) -> bool:

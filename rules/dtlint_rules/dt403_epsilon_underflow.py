@@ -9,7 +9,7 @@ from dtlint.dtypes.dtype import DTYPES, LOW_PRECISION
 from dtlint.infer.domain.values import Region, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._attained import dtypes_of, only
-from dtlint_rules._idle import lost_epsilons
+from dtlint_rules._idle import lost_epsilons, lost_row_bounds
 from dtlint_rules._needs import TORCH
 from dtlint_rules._uses import Use, is_edge, is_open, is_settled, maker, number_at, uses
 
@@ -36,8 +36,9 @@ class EpsilonUnderflow(Rule):
     """An epsilon that is 0 in float16.
 
     ## What it does
-    Reports numbers between 0 and 2.98e-8 that are added to a float16 tensor, or that it is clamped to from below; and,
-    whatever the dtype, bounds that are 1 in float32 already: `clamp(max=1 - 1e-8)`, and `x < -1 + 1e-8`, which compares
+    Reports numbers between 0 and 2.98e-8 that are added to a float16 tensor, that it is clamped to from below, or that
+    are the eps of `F.normalize` or `F.cosine_similarity`, which are such by default (`--assume half`); and, whatever the
+    dtype, bounds that are 1 in float32 already: `clamp(max=1 - 1e-8)`, and `x < -1 + 1e-8`, which compares
     with -1.
 
     Conditional, and so reported with `--preview` only: such numbers where it is up to a caller whether the tensor is half,
@@ -79,6 +80,7 @@ class EpsilonUnderflow(Rule):
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
         yield from lost_epsilons(facts)
+        yield from lost_row_bounds(facts)
         yield from _bounds_at_one(facts)
         for use in uses(facts, "add", "clamp", "clip", "clamp_min", "max", "maximum"):
             yield from _guarded(facts, use)
