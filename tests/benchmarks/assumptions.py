@@ -11,8 +11,9 @@ held against what happened, both ways:
 - A line that raised, left the dtype or overflowed is *reported* if a finding of that kind stands on it, or on a line of a call
   that led there. Values are those of the float32 call, and zeros.
 - A finding on a line that ran is *true* if that line, or one that it led to, did what the finding says in some run. Those of
-  range are also asked of inputs that are larger, by each of --scales, and count as seen up to 10 lines ahead: an epsilon
-  is lost in one line, and divided by in another. What no value here shows need not be false: --wrong prints it, to be read.
+  range are also asked of inputs that are larger, by each of --scales.
+- Findings of range may stand up to 10 lines before: an epsilon is lost in one line, and divided by in another.
+- What no value here shows need not be false: --wrong prints it, to be read.
 - The CPU lacks kernels that CUDA has, and dtlint does not say of an unknown device that it does. Where torch's operator database
   (it needs the package expecttest) says that CUDA takes the dtype, the line counts apart, as raising on the CPU alone.
 
@@ -160,12 +161,12 @@ def tally(kind: str, shown: Seen, found: Sequence[Report], usual: Sequence[Repor
     everywhere = [one for one in happened if kind != "raised" or not of_cpu_alone(one, dtype)]
     cpu = {one.chain[0] for one in happened} - {one.chain[0] for one in everywhere}
     said = [one for one in (*found, *usual) if one.kind == kind]
-    told = {one.chain[0] for one in everywhere if any(report.covers(one.chain) for report in said)}
+    ahead = AHEAD if kind == "broke" else 0
+    told = {one.chain[0] for one in everywhere if any(report.covers(one.chain, ahead) for report in said)}
     judged = [one for one in found if one.kind == kind and one.covers(shown.ran)]
     proofs = [
         one for one in shown.happened | shown.enlarged if one.kind == kind or (kind, one.kind) == ("broke", "lost")
     ]
-    ahead = AHEAD if kind == "broke" else 0
     true = [one for one in judged if any(one.covers(proof.chain, ahead) for proof in proofs)]
     return Tally({one.chain[0]: one for one in everywhere}, told, judged, true, len(cpu))
 

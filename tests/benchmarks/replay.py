@@ -19,7 +19,7 @@ import copy
 import math
 import sys
 import sysconfig
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -29,11 +29,11 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_map
-from working_calls import Call, limited, quiet
+from working_calls import Call, OutOfTime, limited, quiet
 
 from dtlint.dtypes.assumption import Assumption
 
-__all__ = ["Happening", "Line", "Notes", "replayed"]
+__all__ = ["Happening", "Line", "Notes", "made_again", "replayed"]
 
 Line = tuple[str, int]
 
@@ -83,28 +83,37 @@ def replayed(call: Call, assumed: Assumption, scale: float, files: frozenset[str
         files: those of the package.
         seconds: what the call may take.
     """
-    inputs, weights = (getattr(torch, name) for name in (assumed.inputs, assumed.weights))
-    device, region = assumed.region or ("cpu", "bfloat16")
-    watched = getattr(torch, region) if assumed.region is not None else inputs
+    inputs = getattr(torch, assumed.inputs)
+    watched = inputs if assumed.region is None else getattr(torch, assumed.region[1])
     watch = _Watch(files, watched)
-    region_ = torch.autocast(device, dtype=watched) if assumed.region is not None else nullcontext()
+    result, watch.notes.finished = made_again(call, assumed, scale, seconds, watch)
+    if assumed.region is None and assumed.inputs == assumed.weights and inputs.is_floating_point:
+        watch.note_departures(result)
+    return watch.notes
+
+
+def made_again(
+    call: Call, assumed: Assumption, scale: float, seconds: float, watch: AbstractContextManager[Any]
+) -> tuple[Any, bool]:
+    """What a call gives with inputs and weights of the assumed dtypes, in the assumed region; and whether it came to its end.
+
+    Args:
+        scale: what floating arguments are multiplied by.
+        seconds: what the call may take.
+        watch: what is entered around the call alone.
+    """
+    inputs, weights = (getattr(torch, name) for name in (assumed.inputs, assumed.weights))
+    device, dtype = assumed.region or ("cpu", "bfloat16")
+    region = nullcontext() if assumed.region is None else torch.autocast(device, dtype=getattr(torch, dtype))
     torch.manual_seed(0)
     try:
         module = None if call.module is None else copy.deepcopy(call.module).to(weights)
         args, kwargs = tree_map(lambda one: _cast(one, inputs, weights, scale), (call.args, call.kwargs))
         named = module if module is None or call.function.__name__ == "forward" else call.function.__get__(module)
-        with quiet(), limited(seconds), region_, watch:
-            result = (named or call.function)(*args, **kwargs)
-            watch.notes.finished = True
-    except (Exception, SystemExit):
-        result = None
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        result = None
-    if assumed.region is None and inputs == weights and inputs.is_floating_point:
-        watch.note_departures(result)
-    return watch.notes
+        with quiet(), limited(seconds), region, watch:
+            return (named or call.function)(*args, **kwargs), True
+    except (Exception, SystemExit, OutOfTime):
+        return None, False
 
 
 def _cast(value: Any, inputs: torch.dtype, weights: torch.dtype, scale: float) -> Any:
@@ -141,11 +150,14 @@ class _Watch(TorchFunctionMode):
         if name in _QUIET:
             return func(*args, **kwargs)
         chain = _chain(self.files, sys._getframe(1))
-        if not chain:
-            return func(*args, **kwargs)
-        self.notes.ran.update(chain)
         given = _floating((args, kwargs))
         before = [one.dtype for one in given]
+        if not chain:
+            result = func(*args, **kwargs)
+            for one in _floating(result):
+                self._follow(one, given, before, None)
+            return result
+        self.notes.ran.update(chain)
         was_finite = all(map(_finite, given))
         try:
             result = func(*args, **kwargs)
@@ -173,14 +185,17 @@ class _Watch(TorchFunctionMode):
                 self.notes.happened.update(self.departed.get(id(one), (one, frozenset()))[1])
 
     def _follow(
-        self, made: torch.Tensor, given: list[torch.Tensor], before: list[torch.dtype], here: Happening
+        self, made: torch.Tensor, given: list[torch.Tensor], before: list[torch.dtype], here: Happening | None
     ) -> None:
+        """Say of a tensor where it left the dtype: here, if that is a line of the package, or where what it is made of did."""
         if made.dtype == self.dtype:
             self.departed.pop(id(made), None)
             return
-        if _is_meant(here.op, before, self.dtype):
-            sources: frozenset[Happening] = frozenset()
-        elif self.dtype in before and not here.op.endswith("_like") and not here.op.startswith("new_"):
+        if here is not None and _is_meant(here.op, before, self.dtype):
+            self.departed.pop(id(made), None)
+            return
+        makes = here is not None and (here.op.endswith("_like") or here.op.startswith("new_"))
+        if here is not None and self.dtype in before and not makes:
             sources = frozenset({here})
         else:
             known = [self.departed[id(one)] for one in given if id(one) in self.departed]
