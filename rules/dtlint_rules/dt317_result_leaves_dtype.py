@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dtlint.diagnostic import Severity
 from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.domain.lattice import widens_perhaps
 from dtlint.infer.domain.values import LEFT, Tensor, Tuple, Value, choices
 from dtlint.rule import Finding, Rule
 from dtlint.source.definitions import public_functions, returned
@@ -81,15 +82,17 @@ class ResultLeavesDtype(Rule):
                     if found is None or found.node in told:
                         continue
                     # what is cast on one path may be cast back under the same condition
-                    if assumed.inputs not in (value.dtypes or ()) or _wider(found.what) is not None:
+                    if assumed.inputs not in (value.dtypes or ()) or _wider(found.what, assumed.inputs) is not None:
                         told.add(found.node)
                         yield _finding(found, assumed.inputs, result)
 
 
-def _wider(operation: Operation) -> Operand | None:
-    """The operand that has a dtype of its own; None for a cast."""
+def _wider(operation: Operation, dtype: str) -> Operand | None:
+    """The operand that has a dtype of its own, on some path at least; None for a cast."""
     result = operation.result
     assert isinstance(result, Tensor)
+    if result.dtypes is not None and dtype in result.dtypes:
+        return next((one for one in tensors(operation) if widens_perhaps(one.value, frozenset({dtype}))), None)
     return next((one for one in tensors(operation) if one.dtypes == result.dtypes), None)
 
 
@@ -111,7 +114,9 @@ def _tensors(value: Value, dtype: str) -> Iterator[Tensor]:
 def _is_departure(operation: Operation, dtype: str) -> bool:
     """Does it make another floating dtype of this one, and is that for its author to mend?"""
     result = operation.result
-    if not isinstance(result, Tensor) or not result.dtypes or len(result.dtypes) > 1 or dtype in result.dtypes:
+    if not isinstance(result, Tensor) or not result.dtypes or len(result.dtypes - {dtype}) != 1:
+        return False
+    if dtype in result.dtypes and _wider(operation, dtype) is None:
         return False
     # float32 is right for a loss
     return not is_loss(operation) and not _chooses(operation, result.dtypes)
@@ -121,12 +126,13 @@ def _finding(seen: Sighting[Operation], dtype: str, returned: ast.expr) -> Findi
     operation = seen.what
     result = operation.result
     assert isinstance(result, Tensor) and result.dtypes is not None
-    [wide] = result.dtypes
-    wider = _wider(operation)
+    [wide] = result.dtypes - {dtype}
+    wider = _wider(operation, dtype)
     severity = None
     if wider is not None:
         name = f"`{short(wider.node)}`" if wider.node is not None else "a tensor"
-        text = f"{dtype} meets {name}, which is {wide}: the function gives {wide}"
+        perhaps = " on some path" if dtype in result.dtypes else ""
+        text = f"{dtype} meets {name}, which is {wide}{perhaps}: the function gives {wide}{perhaps and ' there'}"
         help = "Make it in the dtype of the input, or cast it there"
     else:
         text = f"{dtype} becomes {wide} here and is not cast back: the function gives {wide}"

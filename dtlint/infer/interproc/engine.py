@@ -26,6 +26,7 @@ from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.exclusive import are_exclusive
 from dtlint.infer.interproc.program import Program
 from dtlint.infer.models import enumerations, external_calls, hooks, scaling
+from dtlint.infer.models.handed_over import result_of_unseen
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
 from dtlint.infer.semantics.branches import alternatives, value_of_alternatives
@@ -190,7 +191,8 @@ class Engine:
             if _is_of_receiver(ctx, arguments.node):
                 scaling.forget(ctx)
             ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
-            return TOP
+            is_given = callee.symbol is not None or _is_of_receiver(ctx, arguments.node)
+            return result_of_unseen(ctx, arguments) if is_given else TOP
         if isinstance(callee, Const):
             raise NeverReturns
         return TOP

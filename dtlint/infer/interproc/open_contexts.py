@@ -48,10 +48,11 @@ from dtlint.infer.interproc.parameter_kinds import Kind, ParameterKinds, kinds_b
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.interproc.tensor_use import used_as_tensors
 from dtlint.infer.models import scaling
+from dtlint.infer.models.handed_over import SUPPOSING
 from dtlint.infer.models.module_trees import is_module
 from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
 from dtlint.infer.names import path_of
-from dtlint.infer.semantics.annotations import declared_in, is_declared, made_by_anybody
+from dtlint.infer.semantics.annotations import declared_in, holds_no_tensor, is_declared, made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT, CONTENT
 from dtlint.source.definitions import classes, functions
@@ -158,7 +159,9 @@ class OpenContexts(Recorder):
         """What is told instead of the recorder, where a function is read for this alone."""
         self._misuses: Misuses | None = None
         """The same, where it is read for the kinds of its parameters."""
-        self._kinds = None if assumption is None else ParameterKinds(assumption.inputs, targets, assumption.targets)
+        self._kinds = None
+        if assumption is not None:
+            self._kinds = ParameterKinds(assumption.inputs, targets, assumption.targets, supposes=with_callees)
         self._asks_for_certain_kinds = assumption is not None and not with_callees
         """Claims rest on what is certain; for findings what may be a floating tensor is one."""
         self._is_preparing = False
@@ -273,6 +276,7 @@ class OpenContexts(Recorder):
         if self._assumption is not None:
             ctx.set_ambient("default dtype", Const("float32"))
             ctx.set_ambient("assumed", Const(self._assumption.inputs))
+            ctx.set_ambient(SUPPOSING, Const(not self._asks_for_certain_kinds))
         if ctx.store.read(AMBIENT, "default dtype") is None:
             ctx.set_ambient("default dtype", TOP)
         top = filter(wanted, functions(self.main.tree.body))
@@ -370,6 +374,8 @@ class OpenContexts(Recorder):
             bound = self._parameters(ctx, definition, of_numbers=of_numbers)
             if self._assumption is not None:
                 bound |= _usual_numbers(definition)
+            if self._assumption is not None and not self._asks_for_certain_kinds:
+                bound |= _usual_parts(definition)
             first = next(iter(bound), None)
             if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
                 of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
@@ -658,7 +664,7 @@ def _parameters(
             value = Tensor(None, symbol) if len(gradients) == 1 else join(Tensor(None, symbol), NONE)
         if value is None:
             number = isinstance(default, Const) and default.value is not None
-            value = TOP if number else Unknown(None, symbol)
+            value = TOP if number or holds_no_tensor(one.annotation) else Unknown(None, symbol)
         value = contracted.get(one.arg, value)
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
@@ -746,6 +752,12 @@ def _usual_numbers(definition: FunctionDefinition) -> dict[str, Value]:
         for name, value in (definition.defaults or {}).items()
         if isinstance(value, Const) and type(value.value) is float and value.value not in (0.0, 1.0)
     }
+
+
+def _usual_parts(definition: FunctionDefinition) -> dict[str, Value]:
+    """The parameters that are a class or a function unless somebody says otherwise, as layers and activations are."""
+    parts = (External, Function, ProjectClass, Partial)
+    return {name: value for name, value in (definition.defaults or {}).items() if isinstance(value, parts)}
 
 
 def _is_forward(definition: FunctionDefinition) -> bool:

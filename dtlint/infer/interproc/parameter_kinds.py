@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.lattice import at_least, join, join_all
 from dtlint.infer.domain.values import Tensor, Union, Unknown, Value, choices
-from dtlint.infer.interproc.misuses import kinds_by_reading, of_dtypes
+from dtlint.infer.interproc.misuses import WHOLE, kinds_by_reading, of_dtypes
+from dtlint.infer.interproc.parameter_ranks import least_dimensions
 from dtlint.infer.interproc.parameter_uses import Use, uses_of_parameters
 from dtlint.infer.interproc.signatures import parameter_key
 from dtlint.source.definitions import classes, functions
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
     from dtlint.infer.interproc.misuses import Misuses
-    from dtlint.infer.interproc.parameter_uses import Passed
+from dtlint.infer.interproc.parameter_uses import Passed
 
 __all__ = ["Kind", "ParameterKinds", "kinds_by_use", "kinds_in"]
 
@@ -164,9 +165,13 @@ class ParameterKinds:
         dtype: the assumed one.
         targets: the keys of the parameters that losses take as targets.
         of_targets: the dtype that these have.
+        supposes: is it told of tensors of whole numbers as well? A claim that they are would have to be certain.
     """
 
-    def __init__(self, dtype: str, targets: frozenset[str] = frozenset(), of_targets: str = "") -> None:
+    def __init__(
+        self, dtype: str, targets: frozenset[str] = frozenset(), of_targets: str = "", *, supposes: bool = False
+    ) -> None:
+        self._supposes = supposes
         self._floating = frozenset({dtype})
         self._targets, self._of_targets = targets, frozenset({of_targets or dtype})
         self._shown: dict[tuple[FunctionDefinition, Value | None], tuple[dict[str, frozenset[str]], set[str]]] = {}
@@ -190,13 +195,17 @@ class ParameterKinds:
             tensors_alone: is it left as it is unless it is shown to be a tensor?
         """
         kind = kinds_by_use(definition).get(parameter.arg, Kind.OPEN)
+        dimensions = least_dimensions(definition.node).get(parameter.arg, 1)
+        if kind is Kind.WHOLE and self._supposes and isinstance(value, Tensor) and value.dtypes is None:
+            return Tensor(WHOLE, None, at_least(dimensions) if value.rank is None else value.rank)
         if not kind.may_be_floating:
             return value
         is_target = parameter_key(parameter.arg, parameter.lineno, parameter.col_offset) in self._targets
         is_tensor = is_input or is_target or kind.is_tensor  # a loss takes tensors alone
         if tensors_alone and not is_tensor and not any(isinstance(one, Tensor) for one in choices(value)):
             return value
-        return _assumed(value, self._of_targets if is_target else self._floating, as_tensor=is_tensor)
+        dtypes = self._of_targets if is_target else self._floating
+        return _assumed(value, dtypes, dimensions, as_tensor=is_tensor)
 
     def called(self, definition: FunctionDefinition, bound: Mapping[str, Value]) -> bool:
         """A call in view gives these arguments. Is that more than was known?"""
@@ -242,15 +251,15 @@ class ParameterKinds:
         return found
 
 
-def _assumed(value: Value, dtypes: frozenset[str], *, as_tensor: bool) -> Value:
+def _assumed(value: Value, dtypes: frozenset[str], dimensions: int, *, as_tensor: bool) -> Value:
     """A parameter of which no dtype is known, of the assumed one, and with at least one dimension: promotion takes others for
     numbers."""
     if isinstance(value, Tensor) and value.dtypes is None:
-        return Tensor(dtypes, None, -1 if value.rank is None else value.rank)
+        return Tensor(dtypes, None, at_least(dimensions) if value.rank is None else value.rank)
     if isinstance(value, Unknown) and value.symbol is not None:
-        return Tensor(dtypes, None, -1) if as_tensor and type(value) is Unknown else Unknown(dtypes)
+        return Tensor(dtypes, None, at_least(dimensions)) if as_tensor and type(value) is Unknown else Unknown(dtypes)
     if isinstance(value, Union):
-        return join_all(_assumed(one, dtypes, as_tensor=as_tensor) for one in choices(value)) or value
+        return join_all(_assumed(one, dtypes, dimensions, as_tensor=as_tensor) for one in choices(value)) or value
     return value
 
 

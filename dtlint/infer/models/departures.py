@@ -3,10 +3,12 @@ from one of it, through however many operators and calls. It is the last operato
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
+from dtlint.infer.domain.lattice import widens_perhaps
 from dtlint.infer.domain.values import LEFT, Const, Dtype, Many, Tensor, Tuple, Value
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["marked", "places_left"]
+__all__ = ["marked", "places_left", "tell_written"]
 
 
 def marked(ctx: Context, op: str, operands: Sequence[Value], result: Value) -> Value:
@@ -24,22 +26,38 @@ def marked(ctx: Context, op: str, operands: Sequence[Value], result: Value) -> V
         return result
     own = frozenset({str(assumed.value)})
     given = list(_tensors(operands))
-    if _is_meant(op, given, operands, own):
-        places: frozenset[tuple[str, object]] = frozenset()
-    elif ctx.site is not None and not _makes(op) and any(one.dtypes == own for one in given) and _leaves(result, own):
-        places = frozenset({(LEFT, ctx.site)})
+    if _is_loss(op):
+        return _with(result, own, frozenset())
+    if _is_cast(op, operands) and given:
+        if not own <= (given[0].dtypes or frozenset()):  # of what was wide before: its author chose the dtype
+            return _with(result, own, frozenset())
+        leaves = _leaves(result, own)
+    elif any(one.dtypes == own for one in given) and not _makes(op):
+        leaves = _leaves(result, own) or any(widens_perhaps(one, own) and not places_left(one) for one in given)
     else:
-        places = frozenset(mark for one in given if one.dtypes != own for mark in places_left(one))
+        leaves = False
+    if leaves and ctx.site is not None:
+        return _with(result, own, frozenset({(LEFT, ctx.site)}))
+    places = frozenset(mark for one in given if one.dtypes != own for mark in places_left(one))
+    if not places and _is_open(result, own) and not any(_is_open(one, own) for one in given):
+        places = frozenset({(LEFT, None)})  # by an operand that need not be floating: later ops do not say it
     return _with(result, own, places)
 
 
-def _is_meant(op: str, given: Sequence[Tensor], operands: Sequence[Value], own: frozenset[str]) -> bool:
-    """Is the dtype of the result its author's choice: a loss, for which float32 is right, or a cast of what was wide before?"""
+def _is_open(value: Value, own: frozenset[str]) -> bool:
+    """Is there a tensor in it that has the dtype on some paths alone?"""
+    return any(one.dtypes is not None and own < one.dtypes for one in _tensors([value]))
+
+
+def _is_loss(op: str) -> bool:
+    """Is it one of torch's losses, for which float32 is right?"""
     last = op.rpartition(".")[2]
-    if "loss" in last.lower() or last in ("cross_entropy", "kl_div"):
-        return True
-    is_cast = last in _CASTS or (last == "to" and any(isinstance(one, Dtype) for one in operands))
-    return is_cast and bool(given) and given[0].dtypes != own
+    return "loss" in last.lower() or last in ("cross_entropy", "kl_div")
+
+
+def _is_cast(op: str, operands: Sequence[Value]) -> bool:
+    last = op.rpartition(".")[2]
+    return last in _CASTS or (last == "to" and any(isinstance(one, Dtype) for one in operands))
 
 
 _CASTS = frozenset({"float", "double", "type", "type_as"})
@@ -53,6 +71,18 @@ def places_left(value: Tensor) -> frozenset[tuple[str, object]]:
 def _leaves(result: Value, own: frozenset[str]) -> bool:
     """Is there a floating tensor in it that certainly has another dtype?"""
     return any(one.dtypes and one.dtypes <= FLOATING and not one.dtypes & own for one in _tensors([result]))
+
+
+def tell_written(ctx: Context, variable: object, made: Value) -> None:
+    """Say of a tensor in a variable what was written into it: what is said of the same tensor behind the write."""
+    name = variable.id if isinstance(variable, ast.Name) else None
+    known = None if name is None else ctx.store.read(ctx.frame.address, name)
+    if name is None or not isinstance(known, Tensor) or not isinstance(made, Tensor) or known.dtypes != made.dtypes:
+        return
+    extra = known.extra | places_left(made)
+    if extra != known.extra:
+        new = Tensor(known.dtypes, known.symbol, known.rank, known.range, known.device, extra)
+        ctx.store.overwrite(ctx.frame.address, name, new)
 
 
 def _makes(op: str) -> bool:

@@ -34,7 +34,7 @@ from dtlint.infer.models import (
     transformers_models,
     unknown_tensors,
 )
-from dtlint.infer.models.departures import marked
+from dtlint.infer.models.departures import marked, tell_written
 from dtlint.infer.models.ops import ask, is_op, refusal
 from dtlint.infer.models.registry import MODELS, canonical
 
@@ -92,6 +92,8 @@ def _told(ctx: Context, name: str, model: Model, arguments: Arguments) -> Value:
     result = model(ctx, arguments)
     ctx.site = site
     result = marked(ctx, name, (*args, *keywords.values()), result)
+    if name.endswith("_"):
+        tell_written(ctx, getattr(getattr(arguments.node, "func", None), "value", None), result)
     if ctx.recorder is not None and any(isinstance(one, Tensor) for one in (result, *args, *keywords.values())):
         error = refusal(ctx, name, args, keywords) if arguments.complete else None
         ctx.recorder.operation(name, args, keywords, None if error else result, error, ctx)

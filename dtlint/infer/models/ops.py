@@ -34,6 +34,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import indexing, shapes
 from dtlint.infer.models.departures import marked
+from dtlint.infer.models.handed_over import beside_known
 from dtlint.infer.models.plain_tensors import as_operand
 from dtlint.infer.models.table_answers import Operand, Question, Refusal, is_anything, table_answer
 
@@ -79,6 +80,7 @@ def ask(
         return None
     args = [as_operand(one) for one in _without_none(op, args)]
     args, keywords = _by_name(op.rpartition(".")[2], args, keywords)
+    args = beside_known(ctx, op, args)
     answer = _asked(op, args, keywords, ctx.ambient("region"), default_dtypes(ctx))
     if isinstance(answer, Refusal) and (index := _assumed_index(ctx, op, args)) is not None:
         args = [*args[:index], Tensor(_INT64, None, getattr(args[index], "rank", None)), *args[index + 1 :]]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, DTYPES, FLOATING, Category
 from dtlint.infer.domain.interval import ANY, Range
-from dtlint.infer.domain.lattice import category_of, join_dtypes, join_symbols
+from dtlint.infer.domain.lattice import at_least, category_of, join_dtypes, join_symbols, least
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     TOP,
@@ -18,6 +18,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import arrays, mutation, ranges, shapes
 from dtlint.infer.models.departures import marked
+from dtlint.infer.models.handed_over import supposed
 from dtlint.infer.models.ops import ask, refusal
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
     known, other = (left, right) if isinstance(left, Tensor) else (right, left)
     assert isinstance(known, Tensor)
     assert isinstance(other, Unknown)
-    rank = -1 if known.rank not in (None, 0) else None
+    rank = at_least(least(known.rank))
     if name == "matmul" and known.dtypes is not None:
         operand = Tensor(other.dtypes) if other.dtypes else known  # no number has this operator
         result = ask(ctx, "torch.matmul", [known, operand] if known is left else [operand, known], {})
@@ -119,6 +120,8 @@ def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
             number = operator_result(ctx, name, *given)
             both = number if isinstance(number, Tensor) else Tensor()
             return Tensor(join_dtypes(result.dtypes, both.dtypes), join_symbols(result.symbol, both.symbol), rank)
+    if known.dtypes is not None and known.dtypes == supposed(ctx):
+        return Tensor(known.dtypes, None, rank)
     if name == "truediv":
         return Tensor(_FLOATS, None, rank)
     return Tensor(None, None, rank)
@@ -175,7 +178,7 @@ def unary_result(ctx: Context, name: str, value: Tensor) -> Value:
     result = ask(ctx, "torch.neg" if name == "neg" else "torch.bitwise_not", [value], {})
     if not isinstance(result, Tensor):
         return Tensor(value.dtypes, value.symbol, value.rank)
-    return Tensor(result.dtypes, result.symbol, value.rank, result.range, value.device)
+    return Tensor(result.dtypes, result.symbol, value.rank, result.range, value.device, result.extra)
 
 
 _BOOL = frozenset({"bool"})

@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Address, Symbol
 
-__all__ = ["declared", "declared_in", "declared_member", "declared_result", "is_declared", "made_by_anybody"]
+__all__ = [
+    "declared",
+    "declared_in",
+    "declared_member",
+    "declared_result",
+    "holds_no_tensor",
+    "is_declared",
+    "made_by_anybody",
+]
 
 _UNIONS = frozenset({"typing.Optional", "typing.Union", "typing_extensions.Optional", "typing_extensions.Union"})
 _WRAPPERS = frozenset(
@@ -98,6 +106,26 @@ def declared(ctx: Context, annotation: ast.expr, symbol: Symbol | None = None) -
     if found.name in _TENSORS:
         return _tensor(_TENSORS[found.name], symbol)
     return NO_TENSOR if "torch.nn.Module" in (found.name, *bases_of(found.name)) else _OTHERS.get(found.name)
+
+
+_OF_PYTHON = frozenset(
+    {"int", "float", "bool", "str", "bytes", "None", "list", "tuple", "set", "dict", "range", "slice", "type", "Path"}
+    | {"List", "Tuple", "Set", "Dict", "Sequence", "Iterable", "Mapping", "Optional", "Union", "Callable", "Literal"}
+    | {"typing", "collections", "abc", "t"}
+)
+"""The words in annotations of what holds no tensor."""
+
+
+def holds_no_tensor(annotation: ast.expr | None) -> bool:
+    """Is it written of Python's own things alone that hold others, as in `list[int]` and `Sequence[tuple[str, float]]`?"""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = _parsed(annotation.value)
+    if annotation is None or not any(isinstance(one, ast.Subscript) for one in ast.walk(annotation)):
+        return False
+    words = {getattr(one, "id", getattr(one, "attr", None)) for one in ast.walk(annotation)} - {None}
+    bare = {"list", "List", "tuple", "Tuple", "Sequence", "Iterable", "dict", "Dict", "Mapping", "Callable"}
+    held = words - bare - {"Optional", "Union", "None", "typing", "collections", "abc", "t"}
+    return words <= _OF_PYTHON and bool(held)
 
 
 def declared_in(ctx: Context, module: Any, annotation: ast.expr, symbol: Symbol | None = None) -> Value | None:

@@ -21,7 +21,7 @@ from dtlint.infer.domain.values import (
     present,
 )
 from dtlint.infer.models import plain_tensors
-from dtlint.infer.models.departures import marked
+from dtlint.infer.models.departures import marked, tell_written
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
@@ -113,22 +113,14 @@ def assign(ctx: Context, target: ast.expr, value: Value) -> None:
         if ctx.recorder is not None:
             ctx.recorder.evaluated(target, (owner, index), value, ctx)
         ctx.semantics.assign_item(ctx, owner, index, value, target)
-        _tell_written(ctx, target, owner, value)
+        if isinstance(owner, Tensor):
+            ctx.site = target
+            made = marked(ctx, "torch.Tensor.__setitem__", [owner, plain_tensors.plain(ctx, value)], owner)
+            tell_written(ctx, target.value, made)
     elif isinstance(target, ast.Starred):
         assign(ctx, target.value, value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(ctx, target, value)
-
-
-def _tell_written(ctx: Context, target: ast.Subscript, owner: Value, value: Value) -> None:
-    """Say of a tensor in a variable what was written into it."""
-    name = target.value.id if isinstance(target.value, ast.Name) else None
-    if name is None or not isinstance(owner, Tensor) or ctx.store.read(ctx.frame.address, name) != owner:
-        return
-    ctx.site = target
-    made = marked(ctx, "torch.Tensor.__setitem__", [owner, plain_tensors.plain(ctx, value)], owner)
-    if made != owner:
-        ctx.store.overwrite(ctx.frame.address, name, made)
 
 
 def _unpack(ctx: Context, target: ast.Tuple | ast.List, value: Value) -> None:
