@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dtlint.trace.options import Options
+    from dtlint.trace.precision_plan import Plan
     from dtlint.trace.program import Program
     from dtlint.trace.record import TraceRecord
 
@@ -78,6 +79,12 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar="DEVICE",
     help="Run a program that asks for this device on the CPU, as if it were there: cuda.",
 )
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Run the models in float16 as this file of `dtlint plan` says, and tell whether it holds: exit code 1 if not.",
+)
 @look_options
 @report_options
 @click.argument("script", type=click.Path(readable=False))
@@ -88,6 +95,7 @@ def command(
     module: bool,
     output: Path | None,
     simulate: str | None,
+    plan_file: Path | None,
     output_format: str,
     report_file: Path | None,
     reports: tuple[Output, ...],
@@ -111,10 +119,14 @@ def command(
             f"{script} is a notebook: convert it to a script (jupyter nbconvert --to script), and trace that"
         )
     options = _options(**look)
+    plan = None
+    if plan_file is not None:
+        plan, options = _loaded_plan(plan_file), _for_plan(options)
     rank = Rank.here()
     output, report_file = (path and rank.file(path) for path in (output, report_file))
     read = [] if module else [Path(script)]
     reports = tuple(Output(format, rank.file(file)) for format, file in with_page(reports, html))
+    refuse_overwriting("--output", output, [plan_file] if plan_file else [], "the plan")
     refuse_overwriting("--output", output, read, "the script")
     for option, file in (("--report-file", report_file), *(("--report", each.file) for each in reports)):
         refuse_overwriting(option, file, read, "the script")
@@ -130,7 +142,7 @@ def command(
         raise click.UsageError(NO_TORCH)
     if simulate is not None:
         _refuse_simulating(simulate)
-    sys.exit(_trace(Program(script, args, module), options, writable(output), reporter, simulate))
+    sys.exit(_trace(Program(script, args, module), options, writable(output), reporter, simulate, plan))
 
 
 def _options(
@@ -144,6 +156,27 @@ def _options(
         raise click.UsageError(f"--{error}") from None
 
 
+def _loaded_plan(file: Path) -> Plan:
+    from dtlint.plan.file import load
+    from dtlint.trace.store import RecordError
+
+    try:
+        return load(file)
+    except RecordError as error:
+        raise click.UsageError(f"--plan: {error}") from None
+
+
+def _for_plan(options: Options) -> Options:
+    """What must be looked at for a plan to be judged."""
+    from dataclasses import replace
+
+    if options.assume or options.modules or "float16" not in options.watch:
+        raise click.UsageError(
+            "--plan looks at the values of all modules: leave out --assume, --module, --only and --watch"
+        )
+    return replace(options, gradients=True)
+
+
 def _refuse_simulating(device: str) -> None:
     from dtlint.trace.simulate import why_not
 
@@ -152,16 +185,27 @@ def _refuse_simulating(device: str) -> None:
         raise click.UsageError(f"--simulate: {reason}")
 
 
-def _trace(program: Program, options: Options, output: Path | None, reporter: Reporter, simulate: str | None) -> int:
+def _trace(
+    program: Program,
+    options: Options,
+    output: Path | None,
+    reporter: Reporter,
+    simulate: str | None,
+    plan: Plan | None,
+) -> int:
     from dtlint.trace.program import ProgramError
     from dtlint.trace.progress import Progress
     from dtlint.trace.run import run
     from dtlint.trace.store import save
 
-    code = 0
+    code, refused = 0, False
 
     def finish(record: TraceRecord) -> None:
-        nonlocal code
+        nonlocal code, refused
+        if record.plan_problem:
+            click.echo(f"dtlint trace: --plan: {record.plan_problem}", err=True)
+            refused = True
+            return
         if output is not None:
             try:
                 save(record, output)
@@ -169,14 +213,23 @@ def _trace(program: Program, options: Options, output: Path | None, reporter: Re
                 click.echo(f"dtlint: the trace could not be written: {error}", err=True)
                 code = 2
         try:
-            code = max(code, reporter.report(record, sys.stderr))
+            code = max(code, reporter.report(record, sys.stderr), int(not _holds(record)))
         except OSError as error:
             click.echo(f"dtlint: the report could not be written: {error}", err=True)
             code = 2
 
     try:
         progress = None if reporter.quiet else Progress.where_seen(sys.stderr)
-        status = run(program, finish, simulate, options, progress)
+        status = run(program, finish, simulate, options, progress, plan)
     except ProgramError as error:
         raise click.UsageError(str(error)) from None
-    return status or code
+    return 2 if refused else status or code
+
+
+def _holds(record: TraceRecord) -> bool:
+    """Does the plan of this run hold, if there is one?"""
+    if record.plan is None:
+        return True
+    from dtlint.plan.verdict import verdict
+
+    return verdict(record).holds

@@ -91,6 +91,11 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     if record.covers and not record.operators and not record.left_out:
         near = f"; those that ran are {listed(record.ran)}" if record.ran else ""
         yield f"No module that ran is called {' or '.join(record.covers)}{near}", "strong"
+    if record.plan is not None:
+        from dtlint.plan.verdict import verdict
+        from dtlint.report.plan_text import verdict_lines
+
+        yield from verdict_lines(record, verdict(record))
     fatal = [d for d in diagnostics if d.severity is Severity.ERROR]
     yield from _section(fatal, ("DT914",), "The program ended by a dtype error")
     yield from _nonfinite(record, diagnostics)

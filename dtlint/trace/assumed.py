@@ -31,3 +31,5 @@ class Assumed(Flow):
         super().watch(signature, sources, out)
         if out.dtype in WIDER and not signature.carries and due(signature.count):
             self.lost.sample(signature, out, out.to(torch.float16))
+            if signature.backward:
+                self.lost.sample_octaves(signature, out)

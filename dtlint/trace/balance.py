@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     from dtlint.trace.record import TraceRecord
     from dtlint.trace.schema import Entry
 
-__all__ = ["Kept", "Wide", "kept_wide", "lowers", "only_evaluates", "share_low", "used_autocast", "wide_work", "work"]
+__all__ = [
+    "Kept",
+    "Wide",
+    "autocast_policy",
+    "kept_wide",
+    "lowers",
+    "only_evaluates",
+    "share_low",
+    "used_autocast",
+    "wide_work",
+    "work",
+]
 
 LOW_BITS = 16
 """dtypes of at most so many bits are what mixed precision is for."""
@@ -95,7 +106,7 @@ def _why(record: TraceRecord, entry: Entry) -> str:
         other = ", which is not the path of a GPU" if record.simulated else ""
         return f"{entry.inside} computes so within on {entry.device.upper()}s{other}"
     name = entry.inside or entry.op
-    policy = _policy(record.simulated or entry.device, name)
+    policy = autocast_policy(record.simulated or entry.device, name)
     if policy is None:
         return f"autocast does not cover {name}"
     if policy.startswith("fp32"):
@@ -105,11 +116,11 @@ def _why(record: TraceRecord, entry: Entry) -> str:
 
 def lowers(device: str, name: str) -> bool:
     """Does autocast run the operator of this name in half on this kind of device?"""
-    return _policy(device, name) == "lower"
+    return autocast_policy(device, name) == "lower"
 
 
 @functools.cache
-def _policy(device: str, name: str) -> str | None:
+def autocast_policy(device: str, name: str) -> str | None:
     """What autocast does with an operator, as torch names it or as the dispatcher does: see `Table.autocast`."""
     table = load()
     plain = name.strip("_").removeprefix("native_")

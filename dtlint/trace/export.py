@@ -176,11 +176,17 @@ class _Export:
             inside=self._inside.get(id(s.site), ""),
             device=s.device,
             meant=s.meant,
+            held=s.held,
+            matter=s.matter,
+            tiny=s.tiny,
         )
 
     def _operand(self, known: Input) -> Operand:
-        origin = known.maker.decided_by if known.maker is not None else None
-        return Operand(dtype_name(known.dtype), known.zero_dim, self._number(origin), known.name, known.varies)
+        maker = known.maker
+        origin = self._number(maker.decided_by) if maker is not None else None
+        return Operand(
+            dtype_name(known.dtype), known.zero_dim, origin, known.name, known.varies, maker=self._number(maker)
+        )
 
     def _number(self, signature: Signature | None) -> int | None:
         return None if signature is None else self._entry_of.get(id(signature))
@@ -226,6 +232,9 @@ class _Export:
             checked=weight.checked,
             stuck=weight.stuck,
             place=self._place(weight.site),
+            looked=weight.looked,
+            matter=weight.matter,
+            tiny=weight.tiny,
         )
 
     def _error(self, mismatch: Mismatch) -> DtypeError:

@@ -44,12 +44,17 @@ class Memory:
             return
         owned = {storage for x in self._owned() for storage in _storages(x)}
         held: Bytes = Counter()
+        by_maker: Counter[Signature] = Counter()
         for key, maker in made.items():
             if maker is None or maker.output is None or maker.op.brings or key in owned:
                 continue
             if not torch.UntypedStorage._expired(key):
                 storage = torch.UntypedStorage._new_with_weak_ptr(key)
-                held[maker.output] += storage.nbytes() if storage is not None else 0
+                nbytes = storage.nbytes() if storage is not None else 0
+                held[maker.output] += nbytes
+                by_maker[maker] += nbytes
+        for maker, nbytes in by_maker.items():
+            maker.held = max(maker.held, nbytes)
         self._keep("activations", held)
 
     def stepped(self, optimizer: Optimizer) -> None:

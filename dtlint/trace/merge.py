@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
+from dtlint.trace.octaves import add_up
 from dtlint.trace.schema import DtypeError, Entry, Event, Memory, Operand, Scaler, SkipCause, Unseen, Weight
 from dtlint.trace.store import RecordError, load
 
@@ -34,6 +35,7 @@ SUMMED = (
     "cut",
     "sums",
     "meant",
+    "matter",
 )
 """Counts of an entry."""
 
@@ -217,7 +219,12 @@ class _Merger:
             if one.name in at:
                 known = self.merged.weights[at[one.name]]
                 self.merged.weights[at[one.name]] = replace(
-                    known, checked=known.checked + one.checked, stuck=known.stuck + one.stuck
+                    known,
+                    checked=known.checked + one.checked,
+                    stuck=known.stuck + one.stuck,
+                    looked=known.looked + one.looked,
+                    matter=known.matter + one.matter,
+                    tiny=add_up(known.tiny, one.tiny),
                 )
             else:
                 self.merged.weights.append(one)
@@ -245,7 +252,7 @@ def _at(numbers: Sequence[int], number: int | None) -> int | None:
 
 
 def _moved(operand: Operand, entries: Sequence[int]) -> Operand:
-    return replace(operand, origin=_at(entries, operand.origin))
+    return replace(operand, origin=_at(entries, operand.origin), maker=_at(entries, operand.maker))
 
 
 def _sum(one: Entry, other: Entry) -> Entry:
@@ -255,6 +262,8 @@ def _sum(one: Entry, other: Entry) -> Entry:
         low=min(one.low, other.low),
         high=max(one.high, other.high),
         stalled=max(one.stalled, other.stalled),
+        held=max(one.held, other.held),
+        tiny=add_up(one.tiny, other.tiny),
         **{name: getattr(one, name) + getattr(other, name) for name in SUMMED},
     )
 

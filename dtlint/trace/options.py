@@ -49,6 +49,8 @@ class Options:
     """Patterns of module paths: only operators within these are recorded; all, if there are none."""
     assume: str | None = None
     """A narrower dtype that the run is judged by as well."""
+    gradients: bool = False
+    """Is it also counted how many values of the weights' gradients are 0? With `assume` they always are."""
 
     @classmethod
     def parse(

@@ -13,6 +13,7 @@ from dtlint import __version__
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.trace.options import VALUES
+from dtlint.trace.precision_plan import Plan  # noqa: TC001 -- `store` resolves it
 from dtlint.trace.schema import (
     REACHED,
     SCHEMA,
@@ -98,6 +99,10 @@ class TraceRecord:
     """Of a merged record: the ranks whose records it holds."""
     series: Series | None = None
     """What modules did over the steps; of a merged record, on its first rank."""
+    plan: Plan | None = None
+    """The precision plan under which it ran, if it did."""
+    plan_problem: str = ""
+    """Why that plan could not be applied, in one line; "" if it was."""
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
     """Lines of the user's files around the places: file -> line number -> text."""
 

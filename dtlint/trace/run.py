@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import types
 
     from dtlint.trace.mode import Tracer
+    from dtlint.trace.planned import Planned
+    from dtlint.trace.precision_plan import Plan
     from dtlint.trace.progress import Progress
     from dtlint.trace.simulate.simulation import Simulation
 
@@ -48,8 +50,17 @@ Finish = Callable[[TraceRecord], None]
 class _Session:
     """The tracer of one run: it starts when torch is there, which may be never."""
 
-    def __init__(self, program: Program, options: Options, simulate: str | None, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        options: Options,
+        simulate: str | None,
+        progress: Progress | None,
+        plan: Plan | None,
+    ) -> None:
         self.tracer: Tracer | None = None
+        self.plan = plan
+        self.planned: Planned | None = None
         self.options, self.progress = options, progress
         self.simulate = simulate
         self.simulation: Simulation | None = None
@@ -74,6 +85,11 @@ class _Session:
             tracer = Tracer(self.options, self.here, self.children)
             tracer.steps.heard = self.progress
             tracer.__enter__()
+            if self.plan is not None:
+                from dtlint.trace.planned import Planned
+
+                self.planned = Planned(self.plan, tracer.sites.modules)
+                self.planned.install()
         except Exception as error:
             what = in_one_line(error)
             self.missed = f"runs under a torch with which the tracer cannot start ({what})"
@@ -83,6 +99,8 @@ class _Session:
     def stop(self) -> None:
         """The program has ended."""
         self.children.remove()
+        if self.planned is not None:
+            self.planned.remove()
         if self.tracer is not None and os.getpid() == self.process:
             self.tracer.__exit__(*sys.exc_info())
         if self.progress is not None:
@@ -103,6 +121,8 @@ class _Session:
         rank = Rank.here()
         record.rank, record.world = rank.number, rank.world
         record.simulated = self.simulate or ""
+        record.plan = self.plan
+        record.plan_problem = self.planned.problem if self.planned is not None else ""
         return record
 
     def _record(self, argv: list[str], status: int) -> TraceRecord:
@@ -126,17 +146,19 @@ def run(
     simulate: str | None = None,
     options: Options = EVERYTHING,
     progress: Progress | None = None,
+    plan: Plan | None = None,
 ) -> int:
     """Run the program traced, hand its record to `finish`, and return the exit code that Python would give.
 
-    With `simulate`, one of `simulate.DEVICES`, the program finds that device, whether there is one or not.
+    With `simulate`, one of `simulate.DEVICES`, the program finds that device, whether there is one or not. Under a
+    `plan` its models run in float16, but for what the plan keeps.
 
     If the program ended by a KeyboardInterrupt, the process dies of SIGINT once its exit handlers have run.
 
     Raises:
         ProgramError: there is no such program; nothing has run.
     """
-    session = _Session(program, options, simulate, progress)
+    session = _Session(program, options, simulate, progress, plan)
     done = False
     last = LastBreath()
     atexit.register(last.draw)  # before the program's own, so that it comes after them

@@ -96,6 +96,8 @@ class Operand:
     """`parameter fc.weight` or `buffer cos`, where it is one."""
     varies: bool = False
     """Did other lines decide it at later calls? Then `origin` is that of the first."""
+    maker: int | None = None
+    """The entry that made its values, at the first call; None of a weight, a batch, or what was made unseen."""
 
 
 @dataclass(slots=True)
@@ -154,6 +156,12 @@ class Entry:
     """The kind of device that its results were on, as `cuda`."""
     meant: int = 0
     """How many of the calls in `nonfinite` held infs that the program means, as of a mask."""
+    held: int = 0
+    """Bytes of its results that were alive as a backward began, in the sampled step in which they were most."""
+    matter: int = 0
+    """With `assume`, of a backward: sampled values that matter beside the largest of their tensor; see `octaves`."""
+    tiny: list[int] = field(default_factory=list)
+    """How many of these lie in each octave below what float16 holds; see `octaves.lost_at`."""
 
     @property
     def reach(self) -> float:
@@ -352,6 +360,17 @@ class Weight:
     """How many of those kept their value to the bit."""
     place: int | None
     """Where `step()` was called."""
+    looked: int = 0
+    """Values of its gradients that were looked at: with `assume`, and where a plan is tried."""
+    matter: int = 0
+    """How many of those matter beside the largest of the same gradient; see `octaves`."""
+    tiny: list[int] = field(default_factory=list)
+    """How many of these lie in each octave below what float16 holds; see `octaves.lost_at`."""
+
+    @property
+    def share_matter(self) -> float:
+        """The share of its gradients' values that matter, from 0 to 1."""
+        return self.matter / self.looked if self.looked else 0.0
 
     @property
     def share_stuck(self) -> float:

@@ -88,6 +88,7 @@ class Signature:
         "finding",
         "flops",
         "given",
+        "held",
         "high",
         "inputs",
         "judged",
@@ -96,6 +97,7 @@ class Signature:
         "loss",
         "lost",
         "low",
+        "matter",
         "meant",
         "most",
         "narrows",
@@ -116,6 +118,7 @@ class Signature:
         "sums",
         "takes",
         "telling",
+        "tiny",
         "totals",
         "trip",
         "unwatched",
@@ -128,7 +131,8 @@ class Signature:
         self.inputs: list[Input] = []
         self.output: torch.dtype | None = None
         self.count = self.nbytes = self.round_trips = self.nonfinite = self.flops = self.sampled = self.lost = 0
-        self.looked = self.wrapped = self.nonzero = self.cut = self.sums = self.stalled = 0
+        self.looked = self.wrapped = self.nonzero = self.cut = self.sums = self.stalled = self.held = self.matter = 0
+        self.tiny: list[int] = []
         self.wraps = self.totals = False
         """Are its calls sampled for integers that wrap, or for totals that no longer move?"""
         self.meant = 0

@@ -38,7 +38,7 @@ class Steps:
     def __init__(self, tracer: Tracer) -> None:
         self.tracer, self.flow = tracer, tracer.flow
         self.scaler = Scaler()
-        self.weights = Weights(self.flow)
+        self.weights = Weights(self.flow, gradients=bool(tracer.options.assume) or tracer.options.gradients)
         self.silenced = 0
         """Optimizer steps whose operators were not looked at: what they did is judged on the weights, once."""
         self.traced = 0

@@ -17,7 +17,7 @@ from dtlint.trace.schema import CALLS, SCHEMA
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["RecordError", "encoded", "load", "save"]
+__all__ = ["RecordError", "decoded", "encoded", "load", "read_json", "save", "write_json"]
 
 
 class RecordError(ValueError):
@@ -32,7 +32,13 @@ def encoded(record: TraceRecord) -> dict[str, Any]:
 
 def save(record: TraceRecord, path: Path) -> None:
     """Write the record, wholly or not at all."""
-    text = json.dumps(encoded(record), allow_nan=False, separators=(",", ":"))
+    write_json(record, path)
+
+
+def write_json(value: Any, path: Path, indent: int | None = None) -> None:
+    """Write a dataclass, wholly or not at all: in one line, or with `indent` for people to read."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(_encode(asdict(value)), allow_nan=False, separators=separators, indent=indent)
     write_whole(path, f"{text}\n".encode())
 
 
@@ -42,24 +48,33 @@ def load(path: Path) -> TraceRecord:
     Raises:
         RecordError: the file is missing, damaged, of a newer schema, or no trace record at all.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise RecordError(f"{path} is not a trace record: it is not valid JSON") from error
+    data = read_json(path, "trace record")
     schema = data.get("schema") if isinstance(data, dict) else None
     if not isinstance(schema, int):
         raise RecordError(f"{path} is not a trace record; `dtlint trace --output NEW_FILE SCRIPT` writes one")
     if schema > SCHEMA:
         raise RecordError(f"{path} has schema {schema}, newer than this dtlint reads ({SCHEMA}); upgrade dtlint")
     try:
-        record = _decode(TraceRecord, data)
+        record = decoded(TraceRecord, data)
         assert isinstance(record, TraceRecord)
         _check(record)
     except (TypeError, KeyError, AssertionError) as error:
         raise RecordError(f"{path} is a damaged trace record ({error}); trace again to write a new one") from error
     return record
+
+
+def read_json(path: Path, what: str) -> Any:
+    """The content of a file that should be a `what`.
+
+    Raises:
+        RecordError: it cannot be read, or is no JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise RecordError(f"{path} is not a {what}: it is not valid JSON") from error
 
 
 def _check(record: TraceRecord) -> None:
@@ -68,7 +83,7 @@ def _check(record: TraceRecord) -> None:
     indices: list[tuple[int | None, int]] = []
     for entry in record.entries:
         indices += [(entry.place, places), (entry.undoes, entries), (entry.culprit, len(entry.inputs))]
-        indices += [(operand.origin, entries) for operand in entry.inputs]
+        indices += [(number, entries) for operand in entry.inputs for number in (operand.origin, operand.maker)]
     for event in record.events:
         indices += [(event.place, places), (event.entry, entries), (event.written, places)]
         indices.append((event.maker, entries))
@@ -102,26 +117,26 @@ def _encode(value: Any) -> Any:
     return [_encode(item) for item in value] if isinstance(value, list) else value
 
 
-def _decode(kind: Any, value: Any) -> Any:
+def decoded(kind: Any, value: Any) -> Any:
     """`value` as JSON gave it, as the type `kind`; TypeError or KeyError where it does not fit."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         inner = [option for option in get_args(kind) if option is not NoneType]
-        return None if value is None else _decode(inner[0], value)
+        return None if value is None else decoded(inner[0], value)
     if origin is list:
         _expect(value, list)
         (inner_kind,) = get_args(kind)
         if inner_kind is int and all(type(item) is int for item in value):  # as long series are
             return value
-        return [_decode(inner_kind, item) for item in value]
+        return [decoded(inner_kind, item) for item in value]
     if origin is dict:
         _expect(value, dict)
-        return {key: _decode(get_args(kind)[1], item) for key, item in value.items()}
+        return {key: decoded(get_args(kind)[1], item) for key, item in value.items()}
     if is_dataclass(kind):
         _expect(value, dict)
         hints = get_type_hints(kind)
         made: Any = kind
-        return made(**{f.name: _decode(hints[f.name], value[f.name]) for f in fields(kind) if _given(f, value)})
+        return made(**{f.name: decoded(hints[f.name], value[f.name]) for f in fields(kind) if _given(f, value)})
     if kind is float and not isinstance(value, bool):
         if isinstance(value, str):
             return SPECIAL[value]

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from dtlint.trace.lost import due
+from dtlint.trace.lost import due, octaves
+from dtlint.trace.octaves import add_up
 from dtlint.trace.site import PLAIN
 from dtlint.trace.transfer import Counts
 
@@ -44,7 +45,20 @@ MOST_WEIGHTS = 10_000
 class Weight:
     """One parameter, as the steps showed it."""
 
-    __slots__ = ("checked", "dtype", "gradient", "name", "reference", "shape", "site", "states", "stuck")
+    __slots__ = (
+        "checked",
+        "dtype",
+        "gradient",
+        "looked",
+        "matter",
+        "name",
+        "reference",
+        "shape",
+        "site",
+        "states",
+        "stuck",
+        "tiny",
+    )
 
     def __init__(self, p: Tensor, name: str, site: Site) -> None:
         self.reference = weakref.ref(p)
@@ -52,14 +66,16 @@ class Weight:
         self.shape, self.dtype = tuple(p.shape), p.dtype
         self.gradient: torch.dtype | None = None
         self.states: frozenset[torch.dtype] = frozenset()
-        self.checked = self.stuck = 0
+        self.checked = self.stuck = self.looked = self.matter = 0
+        self.tiny: list[int] = []
 
 
 class Weights:
     """The weights of all optimizers that step."""
 
-    def __init__(self, flow: Flow) -> None:
-        self.flow = flow
+    def __init__(self, flow: Flow, gradients: bool = False) -> None:
+        """Of all optimizers; with `gradients`, also how small the values of each gradient are."""
+        self.flow, self.gradients = flow, gradients
         self.all: list[Weight] = []
         self._of: dict[int, Weight] = {}
         self._named: dict[str, Weight] = {}
@@ -68,6 +84,7 @@ class Weights:
         self._were: dict[int, Tensor] = {}
         """By id of a weight: its values before the step that runs."""
         self._counts: Counts[Weight] = Counts()
+        self._octaves: Counts[Weight] = Counts()
 
     def before(self, optimizer: Optimizer) -> None:
         """A step begins."""
@@ -92,6 +109,8 @@ class Weights:
                     state = {str(name): x for name, x in optimizer.state.get(p, {}).items() if isinstance(x, Tensor)}
                     weight.states = frozenset(x.dtype for x in state.values() if x.dim())
                     weight.dtype, weight.gradient = p.dtype, p.grad.dtype if p.grad is not None else None
+                    if self.gradients and p.grad is not None and _is_plain(p.grad):
+                        self._look(weight, p)
                     if id(p) in were and not any(map(REMAINDERS.search, state)):
                         self._compare(weight, p, were[id(p)], optimizer, list(state.values()))
         self.flow.memory.stepped(optimizer)
@@ -113,15 +132,28 @@ class Weights:
     def _compare(self, weight: Weight, p: Tensor, was: Tensor, optimizer: Optimizer, states: list[Tensor]) -> None:
         if p.grad is None or not _is_plain(p.grad):
             return
+        self._counts.add(weight, *compared(p, was, optimizer, states, self._layer(weight)))
+
+    def _look(self, weight: Weight, p: Tensor) -> None:
+        """Count by octave some values of the gradient of `p`."""
+        assert p.grad is not None
+        gradient, of = values_of(p.grad), _gradient_of(self._layer(weight), p)
+        weight.looked += gradient.numel()
+        self._octaves.add(weight, *octaves(gradient, None if of is None else values_of(of)))
+
+    def _layer(self, weight: Weight) -> Tensor | None:
+        """Of a bias: the weight of its layer, if that is known."""
         layer = self._named.get(weight.name.removesuffix("bias") + "weight")
-        of = layer.reference() if layer is not None and layer is not weight else None
-        self._counts.add(weight, *compared(p, was, optimizer, states, of))
+        return layer.reference() if layer is not None and layer is not weight else None
 
     def settle(self) -> None:
         """Read what is waiting."""
         for weight, (live, stuck) in self._counts.read():
             weight.checked += live
             weight.stuck += stuck
+        for weight, (matter, *tiny) in self._octaves.read():
+            weight.matter += matter
+            weight.tiny = add_up(weight.tiny, tiny)
 
 
 def compared(
@@ -154,10 +186,14 @@ def _noise(p: Tensor, layer: Tensor | None) -> Tensor | float:
 
     A softmax, or a norm, makes some biases irrelevant: their gradient is 0 but for rounding.
     """
+    of = _gradient_of(layer, p)
+    return 0.0 if of is None else values_of(of).abs().max() * (ROUNDINGS * torch.finfo(p.dtype).eps)
+
+
+def _gradient_of(layer: Tensor | None, p: Tensor) -> Tensor | None:
+    """The gradient of a layer's weight, where it can be compared with that of its bias `p`."""
     of = layer.grad if layer is not None else None
-    if of is None or not _is_plain(of) or of.device != p.device or not of.numel():
-        return 0.0
-    return values_of(of).abs().max() * (ROUNDINGS * torch.finfo(p.dtype).eps)
+    return of if of is not None and _is_plain(of) and of.device == p.device and of.numel() else None
 
 
 def _learns(group: dict[str, Any]) -> bool:
