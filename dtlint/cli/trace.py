@@ -107,7 +107,8 @@ def command(
     """Run SCRIPT with its ARGS and report what its tensors were.
 
     The program runs as it would without the trace, only slower: the same results, but for a few gradients that torch
-    rounds differently under any tracer (the report names them). Options of dtlint stand before SCRIPT.
+    rounds differently under any tracer (the report names them). Under --plan its models run in float16, on purpose.
+    Options of dtlint stand before SCRIPT.
     """
     import importlib.util
 

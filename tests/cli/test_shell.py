@@ -68,7 +68,10 @@ def test_a_misspelt_command_is_answered_with_the_nearest() -> None:
 
 def test_a_command_like_no_other_is_answered_with_all() -> None:
     result = CliRunner().invoke(main, ["zzz"])
-    assert result.output == "dtlint: there is no command 'zzz'; use one of check, trace, report, rule, infer, clean\n"
+    assert (
+        result.output
+        == "dtlint: there is no command 'zzz'; use one of check, trace, report, plan, rule, infer, clean\n"
+    )
 
 
 @pytest.mark.parametrize("arguments", [["--foo"], ["rule", "--foo"], ["rule", "--output-format", "xml"]])
