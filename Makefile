@@ -10,7 +10,7 @@ VENV ?= .venv
 STATIC_VENV ?= .venv-static-$(notdir $(PYTHON))
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs static-test clean
+.PHONY: demo test lint docs site static-test clean
 
 demo: $(VENV)/installed
 	@echo '$$ dtlint check --no-cache fixtures/demo'
@@ -27,9 +27,15 @@ lint: $(VENV)/installed
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 
-# Regenerates the parts of the README and of other pages that tests compare.
+# Regenerates the parts and pictures of the documentation that tests compare.
 docs: $(VENV)/installed
-	$(VENV)/bin/python tests/readme.py README.md docs/half-precision.md docs/output-formats.md docs/read-the-report.md
+	$(VENV)/bin/python tests/readme.py docs/*.md
+	$(VENV)/bin/python tests/pictures.py
+
+# The documentation as a site, under build/site.
+site: $(VENV)/installed
+	$(VENV)/bin/python $(PIP_INSTALL) --editable '.[docs]'
+	$(VENV)/bin/python -m mkdocs build --strict --quiet
 
 # What needs torch skips itself where torch is missing.
 static-test: $(STATIC_VENV)/installed

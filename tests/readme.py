@@ -1,8 +1,8 @@
-"""The parts of the README and of other pages that say what the program does: the table of rules, and what commands really print.
+"""The parts of the documentation that say what the program does: the table of rules, and what commands really print.
 
 A part stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT is `rules` or a dtlint command line. Behind
 `generated in FOLDER:` it is run in a copy of that folder, which is named as the page sees it.
-`python tests/readme.py README.md` writes them anew; a test compares them.
+`python tests/readme.py docs/*.md` writes them anew; a test compares them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PART = re.compile(
 
 
 def renew(text: str, root: Path) -> str:
-    """The README's text with all of its generated parts made anew; commands run in `root`."""
+    """The text of a page with all of its generated parts made anew; commands run in `root`."""
     return PART.sub(lambda part: part["head"] + made(part, root) + part["tail"], text)
 
 
@@ -55,7 +55,7 @@ def generate(what: str, root: Path) -> str:
         return table(discover().values())
     program, *arguments = shlex.split(what)
     if program != "dtlint":
-        raise ValueError(f"only dtlint itself is run for the README, not {program!r}")
+        raise ValueError(f"only dtlint itself is run for the documentation, not {program!r}")
     plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
     done = subprocess.run(
         [sys.executable, "-m", "dtlint", *arguments],
@@ -84,7 +84,7 @@ def table(rules: Iterable[type[Rule]]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Renew each README named, in place."""
+    """Renew each page named, in place."""
     for name in arguments:
         file = Path(name)
         file.write_text(renew(file.read_text(encoding="utf-8"), file.resolve().parent), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The generator of the README's parts."""
+"""The generator of the documentation's parts."""
 
 from __future__ import annotations
 
