@@ -193,7 +193,8 @@ def _called(callee: Value) -> tuple[str, Value | None, tuple[Value, ...]]:
         name = "" if callee.name.startswith(f"{UNKNOWN_CLASS}.") else callee.name
         return name, callee.receiver, ()
     if isinstance(callee, Function):
-        return callee.definition.qualified_name, callee.receiver, ()
+        made = callee.definition
+        return made if isinstance(made, str) else made.qualified_name, callee.receiver, ()
     if isinstance(callee, ProjectClass):
         return callee.name, None, ()
     if isinstance(callee, Partial):
