@@ -16,6 +16,7 @@ __all__ = [
     "classes",
     "functions",
     "is_public",
+    "nested_classes",
     "overriding",
     "public_functions",
     "returned",
@@ -58,6 +59,13 @@ def functions(body: Sequence[ast.stmt]) -> Iterator[FunctionNode]:
 def classes(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef]:
     """The classes that statements define, those in functions and classes aside."""
     return (node for node in _statements(body) if isinstance(node, ast.ClassDef))
+
+
+def nested_classes(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef]:
+    """The classes that statements define, and those in the bodies of these; those in functions aside."""
+    for node in classes(body):
+        yield node
+        yield from nested_classes(node.body)
 
 
 def public_functions(body: Sequence[ast.stmt]) -> Iterator[FunctionNode]:

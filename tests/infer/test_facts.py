@@ -51,6 +51,46 @@ def test_a_function_is_told_as_anybody_may_call_it() -> None:
     assert isinstance(call.result, Unknown) and call.result.dtypes == {"int8"}
 
 
+def test_a_context_of_a_generator_may_decorate_a_function() -> None:
+    facts = facts_of("""
+        import torch
+        from contextlib import contextmanager
+
+        @contextmanager
+        def timed(name):
+            yield name
+
+        def wrapped(function):
+            return timed("step")(function)
+    """)
+    assert "contextlib.contextmanager" in {call.name for call in facts.calls()}
+
+
+def test_classes_inside_classes_and_functions_are_read_though_nobody_in_view_makes_one() -> None:
+    facts = facts_of("""
+        import torch
+
+        class Builder:
+            class Part:
+                def weigh(self, x):
+                    return torch.zeros(2).double()
+
+        def builder(size):
+            scale = torch.ones(size).half()
+
+            class Local:
+                def __init__(self):
+                    self.scale = scale
+
+                def weigh(self, x):
+                    return self.scale.double()
+
+            return Local
+    """)
+    assert sorted(call.node.lineno for call in facts.methods("double")) == [7, 17]
+    assert {call.receiver.dtypes for call in facts.methods("double")} >= {frozenset({"float16"})}
+
+
 def test_functions_inside_others_are_read_though_nobody_in_view_calls_them() -> None:
     facts = facts_of("""
         import torch

@@ -55,7 +55,7 @@ from dtlint.infer.names import path_of
 from dtlint.infer.semantics.annotations import declared_in, holds_no_tensor, is_declared, made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT, CONTENT
-from dtlint.source.definitions import classes, functions
+from dtlint.source.definitions import classes, functions, nested_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -283,7 +283,7 @@ class OpenContexts(Recorder):
         alone = [(one, None) for one in map(self._defined(modules), top) if one is not None]
         methods: list[tuple[FunctionDefinition, Value | None]] = []
         self._entries = set(alone)
-        for node in filter(wanted, classes(self.main.tree.body)):
+        for node in filter(wanted, nested_classes(self.main.tree.body)):
             cls = modules.class_at(node)
             if cls is not None and cls.definition.inherits("enum.Enum") is not True:
                 made = self._made(ctx, cls)
@@ -358,8 +358,14 @@ class OpenContexts(Recorder):
             ctx.frame = frame
             return {}
 
-    def _entered(self, ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> Summary:
-        """What a function does from here, as called by anybody."""
+    def _entered(
+        self, ctx: Context, definition: FunctionDefinition, receiver: Value | None, outer: Address | None = None
+    ) -> Summary:
+        """What a function does from here, as called by anybody.
+
+        Args:
+            outer: the variables of the function that it is defined in.
+        """
         around = ctx.ambient("region"), ctx.ambient("opened")
         if not self._with_callees:
             self._inside = frozenset(ast.walk(definition.node))
@@ -388,11 +394,10 @@ class OpenContexts(Recorder):
             if self._operands_are_tensors:
                 bound |= _numbers(definition, bound)
             operands = _as_operands(definition, bound) if self._operands_are_tensors and not of_numbers else {}
-            summary = engine.calls.openly(
-                ctx, Function(definition, None), bound | operands, _apart(ctx, definition, receiver)
-            )
+            function = Function(definition, outer)
+            summary = engine.calls.openly(ctx, function, bound | operands, _apart(ctx, definition, receiver))
             if operands and summary.result is None:  # they are something else
-                summary = engine.calls.openly(ctx, Function(definition, None), bound)
+                summary = engine.calls.openly(ctx, function, bound)
             else:
                 bound |= operands
         finally:
@@ -456,13 +461,26 @@ class OpenContexts(Recorder):
         return {name: as_index(bound[name]) for name in long if name in found}
 
     def _read_inner(self, ctx: Context, frame: Frame) -> None:
-        """Read the functions inside a function that no call in view has run: others call them, with what they find in its
-        variables at its end."""
+        """Read the functions and classes inside a function that no call in view has run: others call them, with what they
+        find in its variables at its end."""
         engine: Engine = ctx.semantics  # type: ignore[assignment]
         for node in frame.function.inner:
             definition = ctx.modules.function(frame.module, node, None)
             if definition.defaults is not None and definition not in engine.calls.readings:
                 engine.calls.openly(ctx, Function(definition, frame.address), self._parameters(ctx, definition))
+        if self._assumption is None:
+            for cls in map(ctx.modules.class_at, classes(frame.function.node.body)):  # type: ignore[attr-defined]
+                if cls is not None:
+                    self._read_class(ctx, cls, frame.address)
+
+    def _read_class(self, ctx: Context, cls: ProjectClass, outer: Address) -> None:
+        """Read the methods of a class that a function defines; the state is as before afterwards."""
+        store = ctx.store
+        mark = store.mark()
+        made = self._made(ctx, cls)
+        for definition in self._methods(ctx.modules, cls):  # type: ignore[arg-type]
+            self._entered(ctx, definition, made, outer)
+        store.undo(mark)
 
     def _parameters(
         self, ctx: Context, definition: FunctionDefinition, *, of_numbers: bool = False
@@ -558,7 +576,7 @@ class OpenContexts(Recorder):
         made = Ref(ctx.store.allocate(made_by_anybody(ctx, cls)))
         init = class_attribute(ctx, definition.order, "__init__")
         if isinstance(init, Function) and not definition.made:
-            summary = self._entered(ctx, init.definition, made)
+            summary = self._entered(ctx, init.definition, made, init.frame)
             if summary.result is not None:
                 ctx.store.apply(summary.changes)
         else:
