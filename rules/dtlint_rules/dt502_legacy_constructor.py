@@ -34,10 +34,11 @@ class LegacyConstructor(Rule):
 
     ## What it does
     Reports `x.type(torch.FloatTensor)` and the like, unless `x` is on that device already; `isinstance(x,
-    torch.FloatTensor)` of an argument; legacy constructors that are given a tensor, `torch.LongTensor(index)`, a
-    device that is not their own, `torch.LongTensor(index, device=device)`, or a dtype, `torch.Tensor(data, dtype=dtype)`;
-    and `torch.Tensor` of whole numbers beyond 2**24. As information, it reports constructors of `torch.cuda` that are
-    given a list, `torch.cuda.IntTensor([0])`. The other uses are those of `legacy-tensor`, DT509.
+    torch.FloatTensor)` of an argument or a part of one; legacy constructors that are given a tensor,
+    `torch.LongTensor(index)`, a device that is not their own, `torch.LongTensor(index, device=device)`, or a dtype,
+    `torch.Tensor(data, dtype=dtype)`; and `torch.Tensor` of whole numbers beyond 2**24. As information, it reports
+    constructors of `torch.cuda` that are given a list, `torch.cuda.IntTensor([0])`. The other uses are those of
+    `legacy-tensor`, DT509.
 
     ## Why it matters
     A legacy type is a dtype and a device. `x.type(torch.FloatTensor)` moves a tensor of the GPU to the CPU, and the
@@ -105,11 +106,12 @@ def _cast(call: Call, facts: ModuleFacts) -> Iterator[Finding]:
 
 
 def _asked(call: Call, facts: ModuleFacts) -> Iterator[Finding]:
-    """`isinstance(x, torch.ByteTensor)` of an argument; who demands the type may well mean the device, too."""
+    """`isinstance(x, torch.ByteTensor)` of an argument, or of a part of one; who demands the type may well mean the device,
+    too."""
     subject, asked = call.argument_node(0, ""), call.argument(1, "")
-    if not isinstance(subject, ast.Name) or asked is None or _is_demanded(call.node, facts):
+    if subject is None or asked is None or _is_demanded(call.node, facts):
         return
-    if not all(isinstance(one, ast.arg) for one in facts.around.definitions(subject) or (None,)):
+    if not _is_given(facts, subject):
         return  # what the function makes or loads itself can be on the CPU for certain
     classes = asked.items if isinstance(asked, Tuple) else (asked,)
     known = [kind for one in classes if (kind := tensor_type(one)) is not None]
@@ -120,8 +122,25 @@ def _asked(call: Call, facts: ModuleFacts) -> Iterator[Finding]:
         yield Finding(
             call.node,
             f"`{known[0].name}` is {known[0].dtype} on the CPU only: this is False on other devices",
-            help=f"Use `{subject.id}.dtype == torch.{known[0].dtype}`",
+            help=f"Use `{ast.unparse(subject)}.dtype == torch.{known[0].dtype}`",
         )
+
+
+def _is_given(facts: ModuleFacts, node: ast.AST, seen: frozenset[ast.AST] = frozenset()) -> bool:
+    """Does the caller give it: an argument, or what an argument holds, `batch["mask"]`, `batch.get("mask")`?"""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Call):
+            if not isinstance(node.func, ast.Attribute) or node.func.attr not in ("get", "pop"):
+                return False
+            node = node.func
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    found = facts.around.definitions(node)
+    seen |= {node}
+    return bool(found) and all(
+        isinstance(one, ast.arg) or one in seen or _is_given(facts, one, seen | {one}) for one in found
+    )
 
 
 def _is_demanded(node: ast.Call, facts: ModuleFacts) -> bool:
