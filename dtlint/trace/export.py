@@ -110,6 +110,7 @@ class _Export:
                 for what, held in tracer.flow.memory.most.items()
                 for dtype, nbytes in held.most_common()
             ],
+            histograms=tracer.flow.histograms.record(),
             errors=[self._error(mismatch) for mismatch in tracer.mismatches.all.values()],
             assume=tracer.options.assume or "",
             watched=None if tracer.options.watch == frozenset(VALUES) else sorted(tracer.options.watch),

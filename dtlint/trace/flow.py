@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from dtlint.trace.histograms import Histograms
 from dtlint.trace.lost import Lost, due
 from dtlint.trace.memory import Memory
 from dtlint.trace.site import PLAIN, ModulePaths, is_weight
@@ -52,6 +53,7 @@ class Flow:
         self._wraps = Wraps()
         self.totals = Totals()
         self.memory = Memory(modules)
+        self.histograms = Histograms(watched, modules)
         self.storages = Storages()
         self._made = self.storages.made
         self.spread = Spread(watched, modules, self.storages, partial)
@@ -106,6 +108,7 @@ class Flow:
             elif signature.loss:
                 self.read(signature, sources[0])
                 self.memory.backward_begins(made)
+                self.histograms.backward_begins(made)
 
     def _met(self, signature: Signature, x: Tensor, key: int) -> None:
         """An operand that no traced operator has written, or that others may have written since: judge it as well."""
@@ -315,6 +318,7 @@ class Flow:
         self.forget_before()
         self.spread.replay(log, self.step)
         self.lost.settle()
+        self.histograms.settle()
         self._wraps.settle()
         dead = self.storages.let_go_of_dead()
         self.totals.settle(self.step, dead)

@@ -21,6 +21,7 @@ from dtlint.trace.schema import (
     DtypeError,
     Entry,
     Event,
+    Histogram,
     Memory,
     Operand,
     Place,
@@ -76,6 +77,8 @@ class TraceRecord:
     unseen: list[Unseen] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
     memory: list[Memory] = field(default_factory=list)
+    histograms: list[Histogram] = field(default_factory=list)
+    """How magnitudes are spread; of a merged record, on its first rank."""
     errors: list[DtypeError] = field(default_factory=list)
     assume: str = ""
     """The dtype that `--assume` asked about, or ""."""

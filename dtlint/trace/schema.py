@@ -22,6 +22,7 @@ __all__ = [
     "DtypeError",
     "Entry",
     "Event",
+    "Histogram",
     "Memory",
     "ModuleSeries",
     "Operand",
@@ -386,6 +387,22 @@ class Memory:
     """`parameters`, `gradients`, `optimizer states`, or `activations`: what the forward left when a backward began."""
     dtype: str
     nbytes: int
+
+
+@dataclass(slots=True)
+class Histogram:
+    """How the magnitudes of one module's tensors are spread, of some values in sampled steps."""
+
+    what: str
+    """`activations` that the forward left when a backward began, `gradients` as an optimizer got them, or `weights`."""
+    module: str
+    """`blocks.2.fc`, or "" outside any module."""
+    dtype: str
+    zeros: int
+    first: int
+    """The exponent of the first count."""
+    counts: list[int]
+    """Values by exponent: those of exponent e are from 2**(e - 1) up to, but without, 2**e."""
 
 
 @dataclass(slots=True)

@@ -114,6 +114,7 @@ class Weights:
                     if id(p) in were and not any(map(REMAINDERS.search, state)):
                         self._compare(weight, p, were[id(p)], optimizer, list(state.values()))
         self.flow.memory.stepped(optimizer)
+        self.flow.histograms.stepped(optimizer)
 
     def _weight(self, p: Tensor, number: str, names: dict[int, str], site: Site) -> Weight | None:
         """The weight `p`, described at its first step. `names` is filled when a name is needed."""
