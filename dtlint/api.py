@@ -235,6 +235,23 @@ class Trace(AbstractContextManager["Trace"]):
 
         save(self.record, Path(path))
 
+    def save_html(self, path: str | Path) -> None:
+        """Write a page for the browser, with all that the record holds, into one file.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from io import StringIO
+        from pathlib import Path
+
+        from dtlint.report.html import write_run
+        from dtlint.trace.judge import as_rules, runtime_rules
+        from dtlint.trace.store import write_text
+
+        text = StringIO()
+        write_run(self.record, self.diagnostics(), text, as_rules(runtime_rules()))
+        write_text(text.getvalue(), Path(path))
+
     def report(self, stream: TextIO | None = None) -> None:
         """Write the screen that `dtlint trace` ends with, to stderr if no stream is given."""
         from dtlint.report.trace_text import write_trace

@@ -17,7 +17,7 @@ from dtlint.trace.schema import CALLS, SCHEMA
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["RecordError", "decoded", "encoded", "load", "read_json", "save", "write_json"]
+__all__ = ["RecordError", "decoded", "encoded", "load", "read_json", "save", "write_json", "write_text"]
 
 
 class RecordError(ValueError):
@@ -39,7 +39,12 @@ def write_json(value: Any, path: Path, indent: int | None = None) -> None:
     """Write a dataclass, wholly or not at all: in one line, or with `indent` for people to read."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(_encode(asdict(value)), allow_nan=False, separators=separators, indent=indent)
-    write_whole(path, f"{text}\n".encode())
+    write_text(f"{text}\n", path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text, wholly or not at all."""
+    write_whole(path, text.encode())
 
 
 def load(path: Path) -> TraceRecord:

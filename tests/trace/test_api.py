@@ -57,6 +57,14 @@ def test_to_dict_is_what_the_command_line_writes(tmp_path: Path) -> None:
     assert load(tmp_path / "t.json") == t.record
 
 
+def test_a_page_is_written_as_the_command_line_writes_it(tmp_path: Path) -> None:
+    with dtlint.trace() as t:
+        halve()
+    t.save_html(tmp_path / "t.html")
+    text = (tmp_path / "t.html").read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>") and "overflowed float16" in text
+
+
 def test_a_function_is_traced_at_each_call_and_reported(capsys: pytest.CaptureFixture[str]) -> None:
     @dtlint.trace
     def plain() -> str:
