@@ -24,6 +24,7 @@ from dtlint.trace.record import TraceRecord
 from dtlint.trace.schema import (
     Entry,
     Event,
+    Histogram,
     Memory,
     ModuleSeries,
     Operand,
@@ -86,6 +87,7 @@ def record(modules: int = 3, steps: int = 8, name: str = "layers") -> TraceRecor
         memory=[Memory("parameters", "float32", 1000), Memory("activations", "float16", 500)],
         sources={"model.py": {"1": "def f(x):", "2": "    y = x * 2", "3": "    return y"}},
         series=Series(list(range(steps)), rows),
+        histograms=[Histogram("gradients", f"{name}.{number}", "float32", 1, -30, [3] * 8) for number in range(modules)],
     )  # fmt: skip
 
 
@@ -202,6 +204,7 @@ def test_a_run_says_what_the_screen_says_and_links_its_findings() -> None:
     assert data["scaler"]["changes"] == [[0, 1024.0], [1, 512.0]]
     assert [row["kind"] for row in data["casts"]] == ["cast asked for by the program"]
     assert data["lines"][0]["reach"] == 6e4
+    assert data["histograms"][0] == ["gradients", "layers.0", "float32", 1, -30, [3] * 8]
     assert data["memory"][0] == ["parameters", "float32", 1000]
 
 
@@ -217,6 +220,16 @@ def test_a_run_in_which_nothing_was_found_says_what_was_looked_for() -> None:
     assert verdict(watched=[])[:2] == ["plain", "No error and no warning"]
     assert verdict(exit_code=1)[:2] == ["plain", "The program ended with exit code 1"]
     assert verdict(operators=0, torch="")[1:] == ["Nothing was traced", "nothing was traced"]
+
+
+def test_numbers_that_json_lacks_are_left_out() -> None:
+    run = record()
+    assert run.scaler is not None
+    run.scaler.scale = float("inf")
+    run.scaler.changes.append(ScaleChange(5, float("inf")))
+    run.entries[0].high = float("inf")
+    data = data_of(of_run(run))
+    assert (data["scaler"]["scale"], data["scaler"]["changes"]) == (None, [[0, 1024.0], [1, 512.0]])
 
 
 def test_a_record_of_before_there_was_a_series_has_a_page_too() -> None:
@@ -258,6 +271,7 @@ def test_in_a_browser(tmp_path: Path) -> None:
         assert browser.run("document.querySelector('.start h2').innerText").startswith(
             "x * 2 (mul) in layers.2 overflowed"
         )
+        assert "layers.2 stayed below 2², 2³, 2⁴, 2⁵, 2⁶" in browser.run("document.querySelector('.start').innerText")
         named = browser.run("[...document.querySelectorAll('input, select')].every((one) => one.labels.length === 1)")
         assert named, "each field has a label"
         assert browser.run(
@@ -265,6 +279,10 @@ def test_in_a_browser(tmp_path: Path) -> None:
         )
         assert browser.run(
             "[...document.querySelectorAll('table')].every((one) => one.caption && one.querySelector('thead th[scope=col]') && one.querySelector('tbody th[scope=row]'))"
+        )
+        shares = browser.run("document.querySelector('#magnitudes table tbody tr').innerText").split("\t")
+        assert shares[0] == "layers.0" and shares[4:] == ["75%", "100%", "100%", "4.0%"], (
+            "2**-25 and less is 0 in float16"
         )
         press = "document.querySelector('.heat').dispatchEvent(new KeyboardEvent('keydown', {key: '%s'}))"
         for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
@@ -280,6 +298,13 @@ def test_in_a_browser(tmp_path: Path) -> None:
             browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             back = "getComputedStyle(document.body).backgroundColor"
             assert (sum(map(int, re.findall(r"\d+", browser.run(back)))) > 600) == (scheme == "light")
+
+        ranked = record()
+        ranked.ranks, ranked.world, ranked.events[0].rank = [0, 1], 2, 1
+        run.write_text(of_run(ranked), encoding="utf-8")
+        browser.open(run)
+        assert browser.said == []
+        assert "6\nrank 1" in browser.run("document.querySelector('#modules tbody tr').innerText")
 
         browser.open(large)
         assert browser.said == []

@@ -17,12 +17,15 @@ from dtlint import __version__
 
 __all__ = ["embedded", "render"]
 
+SCRIPT = ("dom", "table", "findings", "answers", "heat", "modules", "magnitudes", "casts", "training", "page")
+"""Its files, in the order in which they stand in the page."""
+
 HERE = Path(__file__).parent
 
 
 def render(title: str, data: dict[str, object]) -> str:
     """The whole text of the page."""
-    style, script = _part("page.css"), _part("page.js")
+    style, script = _part("page.css"), "\n".join(_part(f"script/{name}.js") for name in SCRIPT)
     return Template(_part("page.html")).substitute(
         title=html.escape(title),
         version=html.escape(__version__),

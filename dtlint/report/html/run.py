@@ -16,7 +16,7 @@ from dtlint.trace.series import fewer
 from dtlint.trace.words import in_package, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dtlint.diagnostic import Diagnostic
     from dtlint.trace.record import TraceRecord
@@ -31,6 +31,8 @@ MOST_RUNS = 150_000
 
 MOST_ROWS = 2000
 """Of a table; those that are left out are the least, and counted."""
+
+MOST_HISTOGRAMS = 6000
 
 FINDING = re.compile(r"  (?:error|warning|info)\[(?P<code>\w+)\] (?P<place>.*)")
 """How the screen tells of a finding."""
@@ -53,8 +55,8 @@ FORMATS = ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16")
 
 def run_of(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Json:
     """All of the page's data but for the findings, to which answers refer by their numbers."""
-    casts = list(_casts(record))
-    lines = sorted(_lines(record), key=lambda row: -float(str(row["reach"])))
+    lines, fewer_lines = _most(_lines(record))
+    casts, fewer_casts = _most(_casts(record))
     return {
         "title": legible(" ".join(record.argv)) or "A run",
         "facts": _facts(record),
@@ -63,10 +65,14 @@ def run_of(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Json:
         "answers": _answers(record, diagnostics),
         "events": [_event(record, event) for event in sorted(record.events, key=lambda event: event.step)],
         "series": _series(record),
-        "lines": lines[:MOST_ROWS],
+        "lines": lines,
+        "histograms": [
+            [one.what, one.module, one.dtype, one.zeros, one.first, one.counts]
+            for one in record.histograms[:MOST_HISTOGRAMS]
+        ],
         "ranges": [_range(name) for name in FORMATS],
-        "casts": sorted(casts, key=lambda row: -int(str(row["calls"])))[:MOST_ROWS],
-        "left_out": [max(len(lines) - MOST_ROWS, 0), max(len(casts) - MOST_ROWS, 0)],
+        "casts": casts,
+        "left_out": [fewer_lines, fewer_casts],
         "scaler": _scaler(record.scaler) if record.scaler is not None else None,
         "memory": [[held.what, held.dtype, held.nbytes] for held in record.memory],
         "unseen": [[legible(one.what), one.count, _at(record, one.place)] for one in record.unseen],
@@ -74,21 +80,18 @@ def run_of(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Json:
 
 
 def _facts(record: TraceRecord) -> list[list[object]]:
-    ranks: list[list[object]] = [["ranks", f"{len(record.ranks)} of {record.world}"]] if record.ranks else []
-    traced: list[list[object]] = [["steps traced", record.traced]] if record.traced not in (None, record.steps) else []
-    options: list[list[object]] = [["with", ", ".join(record.narrowed)]] if record.narrowed else []
-    simulated: list[list[object]] = [["simulated", record.simulated]] if record.simulated else []
-    return [
-        ["steps", record.steps],
-        *traced,
-        ["operators", record.operators],
-        *ranks,
-        *options,
-        *simulated,
-        ["torch", record.torch.partition("+")[0] or "not imported"],
-        ["Python", record.python],
-        *([["exit code", record.exit_code]] if record.exit_code else []),
+    facts: list[tuple[str, object]] = [
+        ("steps", record.steps),
+        ("steps traced", record.traced if record.traced != record.steps else None),
+        ("operators", record.operators),
+        ("ranks", f"{len(record.ranks)} of {record.world}" if record.ranks else None),
+        ("with", ", ".join(record.narrowed) or None),
+        ("simulated", record.simulated or None),
+        ("torch", record.torch.partition("+")[0] or "not imported"),
+        ("Python", record.python),
+        ("exit code", record.exit_code or None),
     ]
+    return [[name, value] for name, value in facts if value is not None]
 
 
 def _verdict(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> list[str]:
@@ -110,9 +113,8 @@ def _answers(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> list[Jso
     for number, d in enumerate(diagnostics):
         numbers.setdefault((d.code, f"{in_package(d.location.path)}:{d.location.span.line}"), number)
     told: list[Json] = []
-    for (title, _), below in list(answers(record, diagnostics))[
-        1:-1
-    ]:  # the first tells facts, the last counts findings
+    body = list(answers(record, diagnostics))[1:-1]  # the first tells facts, the last counts findings
+    for (title, _), below in body:
         details: list[list[object]] = []
         tones = set()
         for text, style in below:
@@ -163,34 +165,39 @@ def _series(record: TraceRecord) -> Json | None:
     }
 
 
-def _lines(record: TraceRecord) -> Iterator[Json]:
+def _most(rows: Iterable[tuple[float, Json]]) -> tuple[list[Json], int]:
+    """The rows of the largest numbers, and how many others there are."""
+    ordered = [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
+    return ordered[:MOST_ROWS], max(len(ordered) - MOST_ROWS, 0)
+
+
+def _lines(record: TraceRecord) -> Iterator[tuple[float, Json]]:
     """The largest magnitudes, by operator and line of source."""
     judged = [entry for entry in record.entries if entry.output and _floating(entry.output) and entry.reach > 0]
     for group in record.by_line(judged):
         reach = max(entry.reach for entry in group)
         if math.isfinite(reach):
-            yield {**_operator(record, group), "to": group[0].output, "reach": reach}
+            yield reach, {**_operator(record, group), "to": group[0].output, "reach": reach}
 
 
-def _casts(record: TraceRecord) -> Iterator[Json]:
-    """Casts and promotions, by line of source."""
+def _casts(record: TraceRecord) -> Iterator[tuple[float, Json]]:
+    """Casts and promotions, by line of source, with their calls."""
     for group in record.by_line([entry for entry in record.entries if entry.author or entry.finding]):
         entry = group[0]
-        operand = entry.inputs[-1] if entry.author else entry.inputs[entry.culprit or 0]
-        sampled = sum(e.sampled for e in group)
+        operands = entry.inputs[-1:] if entry.author else entry.inputs
         wider = entry.inputs[entry.culprit] if entry.culprit is not None and not entry.author else None
-        yield {
+        sampled, calls = sum(e.sampled for e in group), sum(e.count for e in group)
+        row = {
             **_operator(record, group),
             "kind": f"cast {AUTHORS[entry.author]}" if entry.author else KINDS[entry.finding],
-            "from": operand.dtype
-            if entry.author
-            else " and ".join(dict.fromkeys(operand.dtype for operand in entry.inputs)),
+            "from": " and ".join(dict.fromkeys(operand.dtype for operand in operands)),
             "to": entry.output,
             "bytes": sum(e.nbytes for e in group),
             "lost": sum(e.lost for e in group) / sampled if sampled else None,
             "undone": sum(e.round_trips for e in group),
             "by": legible(record.origin(wider)) if wider is not None else "",
         }
+        yield calls, row
 
 
 def _operator(record: TraceRecord, group: Sequence[Entry]) -> Json:
@@ -230,11 +237,16 @@ def _scaler(scaler: Scaler) -> Json:
     return {
         "updates": scaler.updates,
         "skipped": scaler.skipped,
-        "scale": scaler.scale,
-        "lowest": scaler.lowest,
+        "scale": _finite(scaler.scale),
+        "lowest": _finite(scaler.lowest),
         "changes": [[change.update, change.scale] for change in scaler.changes if math.isfinite(change.scale)],
         "skips": [skip.step for skip in scaler.skips],
     }
+
+
+def _finite(number: float | None) -> float | None:
+    """JSON has no other numbers."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _range(name: str) -> Json:
