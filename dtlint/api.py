@@ -12,16 +12,17 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from types import TracebackType
 
     import torch
 
     from dtlint.diagnostic import Diagnostic
+    from dtlint.trace.expect import Expectations, Unmet
     from dtlint.trace.mode import Tracer
     from dtlint.trace.options import Options
     from dtlint.trace.record import TraceRecord
@@ -121,6 +122,10 @@ class Trace(AbstractContextManager["Trace"]):
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.here: Path | None = None
+        """The directory that files are told relative to; None until it begins for the current one."""
+        self.gives_way = False
+        """Does it end when another trace begins? Else that one is refused."""
         self._tracer: Tracer | None = None
         self._done: TraceRecord | None = None
 
@@ -144,7 +149,9 @@ class Trace(AbstractContextManager["Trace"]):
             raise ImportError(NO_TORCH, name="torch")
         from dtlint.trace.mode import Tracer
 
-        tracer = Tracer(self.options)
+        self.here = self.here or Path.cwd()
+        tracer = Tracer(self.options, self.here)
+        tracer.gives_way = self.gives_way
         tracer.__enter__()
         self._tracer = tracer
         return self
@@ -215,7 +222,53 @@ class Trace(AbstractContextManager["Trace"]):
         """What the runtime rules of the catalogue (DT9xx) make of it, the gravest first."""
         from dtlint.trace.judge import judge
 
-        return judge(self.record)
+        return judge(self.record, root=self.here)
+
+    def expect(
+        self,
+        *,
+        no_promotions: bool = False,
+        max_dtype: str | torch.dtype | None = None,
+        no_overflow: bool = False,
+        no_nonfinite: bool = False,
+        fail_on: str = "",
+    ) -> None:
+        """Hold what was seen to expectations.
+
+            with dtlint.trace() as t:
+                model(batch)
+            t.expect(no_promotions=True, max_dtype="float32")
+
+        Args:
+            no_promotions: no operator raised its operands to the widest floating dtype among them.
+            max_dtype: no tensor had a floating dtype with values that this one cannot hold.
+            no_overflow: no result was infinite that was made of finite values.
+            no_nonfinite: no infinite value and no NaN began or came in.
+            fail_on: runtime rules that found nothing: `"overflow,DT908"`, as `dtlint trace --fail-on` takes them.
+
+        Raises:
+            AssertionError: one of these does not hold; the message tells where, why, and what to do.
+            ValueError: an argument says nothing that can be judged, or nothing is expected.
+            RuntimeError: the trace has not begun.
+        """
+        from dtlint.report.unmet import text
+        from dtlint.trace.expect import Expectations
+
+        expectations = Expectations.parse(no_promotions, max_dtype, no_overflow, no_nonfinite, fail_on)
+        refused = expectations.refused_by(self.options)
+        if refused or not expectations.any:
+            raise ValueError(refused or "nothing is expected; say what, as in t.expect(no_promotions=True)")
+        unmet = self.unmet(expectations)
+        if unmet:
+            raise AssertionError(text(unmet))
+
+    def unmet(self, expectations: Expectations) -> list[Unmet]:
+        """Where what was seen does not keep to these expectations.
+
+        Raises:
+            RuntimeError: the trace has not begun.
+        """
+        return expectations.unmet(self.record, self.here or Path.cwd())
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, texts and numbers, as `dtlint trace --output` writes it."""
@@ -229,8 +282,6 @@ class Trace(AbstractContextManager["Trace"]):
         Raises:
             OSError: the file cannot be written.
         """
-        from pathlib import Path
-
         from dtlint.trace.store import save
 
         save(self.record, Path(path))

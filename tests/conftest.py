@@ -11,6 +11,9 @@ from hypothesis import settings
 settings.register_profile("dtlint", derandomize=True, deadline=None)
 settings.load_profile("dtlint")
 
+pytest_plugins = ["pytester"]
+"""For the tests of dtlint's own plugin."""
+
 collect_ignore = [] if find_spec("torch") else ["trace"]
 
 

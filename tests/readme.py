@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from dtlint.rule import Rule
 
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+"""So that pytest prints the same whatever else is installed."""
+
 __all__ = ["PART", "generate", "made", "renew", "table"]
 
 PART = re.compile(
@@ -54,13 +57,15 @@ def generate(what: str, root: Path) -> str:
     if what == "rules":
         return table(discover().values())
     program, *arguments = shlex.split(what)
-    if program != "dtlint":
-        raise ValueError(f"only dtlint itself is run for the documentation, not {program!r}")
+    if program not in ("dtlint", "pytest"):
+        raise ValueError(f"only dtlint itself and its plugin are run for the documentation, not {program!r}")
+    if program == "pytest":
+        arguments = ["-p", "dtlint.pytest_plugin", "-p", "no:cacheprovider", *arguments]
     plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
     done = subprocess.run(
-        [sys.executable, "-m", "dtlint", *arguments],
+        [sys.executable, "-m", program, *arguments],
         cwd=root,
-        env={**plain, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"},
+        env={**plain, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"} | ALONE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

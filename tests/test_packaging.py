@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from importlib import import_module
 from importlib.metadata import entry_points, requires, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,6 +73,12 @@ def test_the_installed_version_is_the_one_that_the_package_states() -> None:
 
 def test_the_catalogue_is_found_the_way_a_third_party_is() -> None:
     assert "dtlint_rules" in {entry.value for entry in entry_points(group=ENTRY_POINT)}
+
+
+def test_the_plugin_is_where_pytest_looks_for_it() -> None:
+    plugin = import_module(PROJECT["project"]["entry-points"]["pytest11"]["dtlint"])
+    assert plugin.pytest_addoption
+    assert "Framework :: Pytest" in PROJECT["project"]["classifiers"]
 
 
 def test_the_base_install_is_small() -> None:

@@ -57,7 +57,7 @@ class Reporter:
         try:
             self.fail_on: FailOn = FailOn([word.strip() for word in fail_on.split(",") if word.strip()], self.rules)
         except SelectionError as error:
-            raise click.UsageError(str(error)) from None
+            raise click.UsageError(f"--fail-on: {error}") from None
 
     def report(self, record: TraceRecord, stream: TextIO) -> int:
         """Write the report to the file, or else to the stream, and the others to theirs.

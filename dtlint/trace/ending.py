@@ -9,7 +9,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-__all__ = ["INTERRUPTED", "LastBreath", "show", "status_of"]
+__all__ = ["INTERRUPTED", "LastBreath", "clean", "show", "status_of"]
 
 INTERRUPTED = 128 + signal.SIGINT
 """What a shell shows for a program that Ctrl-C ended."""
@@ -63,15 +63,19 @@ def show(error: BaseException) -> None:
 
     A program that misses CUDA is told how it can run without.
     """
-    _clean(error, set())
+    clean(error)
     sys.stdout.flush()
     sys.excepthook(type(error), error, error.__traceback__)
     if isinstance(error, Exception) and any(words in str(error) for words in WITHOUT_CUDA):
         print(HINT, file=sys.stderr)
 
 
-def _clean(error: BaseException | None, seen: set[int]) -> None:
+def clean(error: BaseException) -> None:
     """Take the tracer's frames out of the tracebacks of an exception and of all that led to it."""
+    _clean(error, set())
+
+
+def _clean(error: BaseException | None, seen: set[int]) -> None:
     if error is None or id(error) in seen:
         return
     seen.add(id(error))

@@ -94,7 +94,7 @@ def _matching(word: str, rules: dict[str, type[RuntimeRule]]) -> set[str]:
     known: list[str] = [ANY, *rules, *(rule.name for rule in rules.values())]
     near = difflib.get_close_matches(word.lower(), known, 1, 0.5) or difflib.get_close_matches(prefix, known, 1, 0.5)
     raise SelectionError(
-        f"--fail-on: no rule of a trace is called {word!r}"
+        f"no rule of a trace is called {word!r}"
         + (f"; did you mean {near[0]!r}?" if near else f"; choose from {', '.join(known)}")
     )
 

@@ -90,6 +90,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The next step to trace, counted from 1."""
         self._below: int | None = None
         """While it rests: where on the stack this mode belongs."""
+        self.gives_way = False
+        """Does it end when another tracer starts? Else the other one is refused."""
 
     # -- the hot path -----------------------------------------------------------------------------------------------
 
@@ -325,10 +327,12 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Start. One tracer at a time.
 
         Raises:
-            RuntimeError: another tracer is running.
+            RuntimeError: another tracer is running, which does not give way.
         """
         if Tracer.active is not None:
-            raise RuntimeError("dtlint is tracing already; end the outer trace before starting another")
+            if not Tracer.active.gives_way:
+                raise RuntimeError("dtlint is tracing already; end the outer trace before starting another")
+            Tracer.active.__exit__(None, None, None)
         try:
             self.steps.install()
             self.elsewhere.install()
@@ -343,8 +347,12 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        """Stop, undo every patch that is still ours, and read what is left."""
+        """Stop, undo every patch that is still ours, and read what is left. Once it has given way there is nothing to do."""
+        if Tracer.active is not self:
+            return
         self._wake()
+        take_off(self)
+        put_back(self, _depth())  # on top, where torch takes it from: the program may have left a mode of its own there
         super().__exit__(*exc)  # type: ignore[no-untyped-call]
         self._uninstall()
         self.mismatches.ended(exc[1] if exc else None)

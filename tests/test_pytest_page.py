@@ -1,0 +1,54 @@
+"""The page on pytest is what its commands really print, and its examples run."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from readme import PART, made
+
+from dtlint.trace.expect import EXPECTED
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE = (DOCS / "pytest.md").read_text(encoding="utf-8")
+PARTS = list(PART.finditer(PAGE))
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+BEFORE = """
+import pytest, torch
+from torch import nn
+
+@pytest.fixture
+def model():
+    return nn.Linear(2, 2)
+
+@pytest.fixture
+def batch():
+    return torch.ones(3, 2)
+
+"""
+
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
+
+
+def without_times(text: str) -> str:
+    return re.sub(r"\d+\.\d+s", "#s", text)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=[part["what"] for part in PARTS])
+def test_each_command_prints_what_the_page_shows(part: re.Match[str]) -> None:
+    assert without_times(part["body"]) == without_times(made(part, DOCS)), "run `make docs`"
+
+
+def test_its_examples_pass(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(BEFORE + textwrap.dedent("\n".join(EXAMPLES)))
+    result = pytester.runpytest_subprocess("-p", "dtlint.pytest_plugin", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=len(EXAMPLES))
+
+
+def test_it_names_every_argument() -> None:
+    assert [name for name in EXPECTED if f"`{name}=" not in PAGE] == []
