@@ -51,15 +51,15 @@ ARROWS: dict[str, set[str]] = {
     },
     "trace": {"atomic", "catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},
     "plan": {"dtypes", "trace"},
-    "report": {"catalogue", "diagnostic", "document", "dtypes", "plan", "rule", "trace"},
+    "diff": {"atomic", "dtypes", "trace"},
+    "report": {"catalogue", "diagnostic", "diff", "document", "dtypes", "plan", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
     "monitor": {"trace"},
     "callbacks": {"monitor"},
     "pytest_plugin": {"api", "diagnostic", "report", "trace"},
     "cli": {
         *("atomic", "cache", "catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer"),
-        "plan",
-        *("report", "rule", "source", "trace", "unexpected"),
+        *("diff", "plan", "report", "rule", "source", "trace", "unexpected"),
     },
     "__main__": {"cli"},
 }

@@ -26,6 +26,7 @@ COMMANDS = {
     "trace": "Run a script and report which dtypes its tensors really have.",
     "report": "Show or convert a record that `dtlint trace` has written.",
     "plan": "Plan which modules stay in float32 while the others run in float16.",
+    "diff": "Say what changed in the dtypes of a program between two runs.",
     "rule": "Explain a rule, or list all of them.",
     "infer": "Show the dtype of every expression, as inferred.",
     "clean": "Delete the cache of earlier runs.",

@@ -17,9 +17,11 @@ from dtlint.cli.report import Reporter, report_options, with_page
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dtlint.cli.diff import Baseline
     from dtlint.trace.options import Options
     from dtlint.trace.precision_plan import Plan
     from dtlint.trace.program import Program
+    from dtlint.trace.rank import Rank
     from dtlint.trace.record import TraceRecord
 
 __all__ = ["command"]
@@ -85,6 +87,13 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Run the models in float16 as this file of `dtlint plan` says, and tell whether it holds: exit code 1 if not.",
 )
+@click.option(
+    "--baseline",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Compare the dtypes with those in this file: exit code 1 if a dtype got wider, or a promotion or cast is new.",
+)
+@click.option("--update-baseline", is_flag=True, help="Write this run's dtypes into the --baseline instead.")
+@click.option("--factor", type=float, default=8.0, help="As in `dtlint diff`: how many times larger is too large.")
 @look_options
 @report_options
 @click.argument("script", type=click.Path(readable=False))
@@ -96,6 +105,9 @@ def command(
     output: Path | None,
     simulate: str | None,
     plan_file: Path | None,
+    baseline: Path | None,
+    update_baseline: bool,
+    factor: float,
     output_format: str,
     report_file: Path | None,
     reports: tuple[Output, ...],
@@ -143,7 +155,18 @@ def command(
         raise click.UsageError(NO_TORCH)
     if simulate is not None:
         _refuse_simulating(simulate)
-    sys.exit(_trace(Program(script, args, module), options, writable(output), reporter, simulate, plan))
+    held = _baseline(baseline, update_baseline, factor, quiet, rank)
+    sys.exit(_trace(Program(script, args, module), options, writable(output), reporter, simulate, plan, held))
+
+
+def _baseline(file: Path | None, update: bool, factor: float, quiet: bool, rank: Rank) -> Baseline | None:
+    """What the run is held to, on the first rank alone."""
+    from dtlint.cli.diff import Baseline, check_factor
+
+    if file is None and update:
+        raise click.UsageError("--update-baseline writes the file of --baseline; name one")
+    check_factor(factor)
+    return Baseline(file, update, factor, quiet) if file is not None and rank.number == 0 else None
 
 
 def _options(
@@ -193,6 +216,7 @@ def _trace(
     reporter: Reporter,
     simulate: str | None,
     plan: Plan | None,
+    baseline: Baseline | None,
 ) -> int:
     from dtlint.trace.program import ProgramError
     from dtlint.trace.progress import Progress
@@ -218,6 +242,8 @@ def _trace(
         except OSError as error:
             click.echo(f"dtlint: the report could not be written: {error}", err=True)
             code = 2
+        if baseline is not None:
+            code = max(code, baseline.hold(record))
 
     try:
         progress = None if reporter.quiet else Progress.where_seen(sys.stderr)
