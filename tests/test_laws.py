@@ -52,14 +52,15 @@ ARROWS: dict[str, set[str]] = {
     "trace": {"atomic", "catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},
     "plan": {"dtypes", "trace"},
     "diff": {"atomic", "dtypes", "trace"},
-    "report": {"catalogue", "diagnostic", "diff", "document", "dtypes", "plan", "rule", "trace"},
+    "profile": {"atomic", "trace"},
+    "report": {"catalogue", "diagnostic", "diff", "document", "dtypes", "plan", "profile", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
     "monitor": {"trace"},
     "callbacks": {"monitor"},
     "pytest_plugin": {"api", "diagnostic", "report", "trace"},
     "cli": {
         *("atomic", "cache", "catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer"),
-        *("diff", "plan", "report", "rule", "source", "trace", "unexpected"),
+        *("diff", "plan", "profile", "report", "rule", "source", "trace", "unexpected"),
     },
     "__main__": {"cli"},
 }

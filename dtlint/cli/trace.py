@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dtlint.cli.diff import Baseline
+    from dtlint.cli.profile import Profiling
     from dtlint.trace.options import Options
     from dtlint.trace.precision_plan import Plan
     from dtlint.trace.program import Program
@@ -94,6 +95,11 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--update-baseline", is_flag=True, help="Write this run's dtypes into the --baseline instead.")
 @click.option("--factor", type=float, default=8.0, help="As in `dtlint diff`: how many times larger is too large.")
+@click.option(
+    "--profile",
+    metavar="DIR",
+    help="Run torch.profiler beside the trace for the first steps, and write its file into DIR, with dtlint's events.",
+)
 @look_options
 @report_options
 @click.argument("script", type=click.Path(readable=False))
@@ -108,6 +114,7 @@ def command(
     baseline: Path | None,
     update_baseline: bool,
     factor: float,
+    profile: str | None,
     output_format: str,
     report_file: Path | None,
     reports: tuple[Output, ...],
@@ -156,7 +163,14 @@ def command(
     if simulate is not None:
         _refuse_simulating(simulate)
     held = _baseline(baseline, update_baseline, factor, quiet, rank)
-    sys.exit(_trace(Program(script, args, module), options, writable(output), reporter, simulate, plan, held))
+    profiling = None
+    if profile is not None:
+        from dtlint.cli.profile import Profiling
+
+        profiling = Profiling(profile, script, rank.number, quiet)
+    sys.exit(
+        _trace(Program(script, args, module), options, writable(output), reporter, simulate, plan, held, profiling)
+    )
 
 
 def _baseline(file: Path | None, update: bool, factor: float, quiet: bool, rank: Rank) -> Baseline | None:
@@ -217,6 +231,7 @@ def _trace(
     simulate: str | None,
     plan: Plan | None,
     baseline: Baseline | None,
+    profiling: Profiling | None,
 ) -> int:
     from dtlint.trace.program import ProgramError
     from dtlint.trace.progress import Progress
@@ -244,10 +259,13 @@ def _trace(
             code = 2
         if baseline is not None:
             code = max(code, baseline.hold(record))
+        if profiling is not None:
+            code = max(code, profiling.write())
 
     try:
         progress = None if reporter.quiet else Progress.where_seen(sys.stderr)
-        status = run(program, finish, simulate, options, progress, plan)
+        taking = profiling.take if profiling is not None else None
+        status = run(program, finish, simulate, options, progress, plan, taking)
     except ProgramError as error:
         raise click.UsageError(str(error)) from None
     return 2 if refused else status or code

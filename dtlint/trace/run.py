@@ -29,6 +29,7 @@ from dtlint.unexpected import in_one_line
 if TYPE_CHECKING:
     import types
 
+    from dtlint.trace.marks import Profiled
     from dtlint.trace.mode import Tracer
     from dtlint.trace.planned import Planned
     from dtlint.trace.precision_plan import Plan
@@ -57,10 +58,12 @@ class _Session:
         simulate: str | None,
         progress: Progress | None,
         plan: Plan | None,
+        profiled: Callable[[Profiled], None] | None,
     ) -> None:
         self.tracer: Tracer | None = None
         self.plan = plan
         self.planned: Planned | None = None
+        self.profiled = profiled
         self.options, self.progress = options, progress
         self.simulate = simulate
         self.simulation: Simulation | None = None
@@ -82,6 +85,8 @@ class _Session:
                 from dtlint.trace.simulate import simulate
 
                 self.simulation = simulate(self.simulate).__enter__()
+            if self.profiled is not None:
+                from dtlint.trace.profiler import ProfilingTracer as Tracer  # type: ignore[assignment]
             tracer = Tracer(self.options, self.here, self.children)
             tracer.steps.heard = self.progress
             tracer.__enter__()
@@ -103,6 +108,8 @@ class _Session:
             self.planned.remove()
         if self.tracer is not None and os.getpid() == self.process:
             self.tracer.__exit__(*sys.exc_info())
+            if self.profiled is not None:
+                self.profiled(self.tracer.profiled)  # type: ignore[attr-defined]
         if self.progress is not None:
             self.progress.clear()
         if self.simulation is not None and os.getpid() == self.process:
@@ -147,18 +154,20 @@ def run(
     options: Options = EVERYTHING,
     progress: Progress | None = None,
     plan: Plan | None = None,
+    profiled: Callable[[Profiled], None] | None = None,
 ) -> int:
     """Run the program traced, hand its record to `finish`, and return the exit code that Python would give.
 
     With `simulate`, one of `simulate.DEVICES`, the program finds that device, whether there is one or not. Under a
     `plan` its models run in float16, but for what the plan keeps.
+    With `profiled`, torch.profiler runs beside the tracer, and what came of it is handed over at the end.
 
     If the program ended by a KeyboardInterrupt, the process dies of SIGINT once its exit handlers have run.
 
     Raises:
         ProgramError: there is no such program; nothing has run.
     """
-    session = _Session(program, options, simulate, progress, plan)
+    session = _Session(program, options, simulate, progress, plan, profiled)
     done = False
     last = LastBreath()
     atexit.register(last.draw)  # before the program's own, so that it comes after them
