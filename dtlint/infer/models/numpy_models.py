@@ -204,6 +204,7 @@ _MIXED = (
     *("floor_divide", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"),
 )
 _SAME = ("absolute", "abs", "negative", "square", "sign", "floor", "ceil", "trunc", "rint", "round", "around", "fix")
+_PARTS = ("real", "imag")
 _TOLD = (
     *("isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not", "logical_xor", "greater", "less"),
     *("greater_equal", "less_equal", "equal", "not_equal", "isclose", "isin", "signbit"),
@@ -235,13 +236,13 @@ def _elementwise(name: str) -> None:
         dtypes = promotion.mixed(operands)
         if name in _FLOATED:
             dtypes = promotion.each(dtypes, promotion.floated)
-        elif name in ("abs", "absolute"):
+        elif name in ("abs", "absolute", *_PARTS):
             dtypes = promotion.each(dtypes, lambda dtype: REAL_PARTS.get(dtype, dtype))
         lifted = _LIFTED.get(name, "bool")
         return Array(promotion.each(dtypes, lambda dtype: lifted if dtype == "bool" else dtype), scalar)
 
 
-for _name in (*_FLOATED, *_MIXED, *_SAME, *_TOLD):
+for _name in (*_FLOATED, *_MIXED, *_SAME, *_PARTS, *_TOLD):
     _elementwise(_name)
 
 
