@@ -66,6 +66,31 @@ def test_a_context_of_a_generator_may_decorate_a_function() -> None:
     assert "contextlib.contextmanager" in {call.name for call in facts.calls()}
 
 
+def test_an_attribute_that_another_method_sets_may_be_there_or_not() -> None:
+    facts = facts_of("""
+        class Cached:
+            def __init__(self, size):
+                self.size = size
+
+            def keep(self, x):
+                self.kept = x
+
+            def there(self, x):
+                if not hasattr(self, "kept"):
+                    return x.half()
+                return x.float()
+
+            def perhaps(self, x):
+                kept = getattr(self, "kept", None)
+                return x.half() if kept is None else kept.float()
+
+            def never(self, x):
+                return x.half() if hasattr(self, "other") else x.double()
+    """)
+    assert sorted(call.node.lineno for call in facts.methods("half")) == [11, 16]
+    assert sorted(call.node.lineno for call in facts.methods("float")) == [12, 16]
+
+
 def test_classes_inside_classes_and_functions_are_read_though_nobody_in_view_makes_one() -> None:
     facts = facts_of("""
         import torch

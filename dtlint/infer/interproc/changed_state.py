@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.lattice import category_of
 from dtlint.infer.domain.values import NONE, TOP, Const, Mapping, Number, ProjectClass, Ref, Tuple, choices
+from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.walk import nodes
 from dtlint.source.definitions import functions
 
@@ -42,8 +43,8 @@ class _Changed:
 
 
 def forget_changed(ctx: Context, made: Ref, order: Sequence[Value]) -> None:
-    """Forget the numbers, texts and containers, and None, in attributes that the methods of its classes change. Layers and
-    tensors are taken to keep their kind."""
+    """Forget the numbers, texts and containers, and None, in attributes that the methods of its classes change, and that there
+    are none that these bring in. Layers and tensors are taken to keep their kind."""
     store = ctx.store
     for cls in order:
         if not isinstance(cls, ProjectClass):
@@ -51,6 +52,8 @@ def forget_changed(ctx: Context, made: Ref, order: Sequence[Value]) -> None:
         changed = _changed_in(cls.definition.node)
         for name in changed.assigned | changed.counted | changed.filled:
             value = store.read(made.address, name)
+            if value is None and name in changed.assigned and class_attribute(ctx, order, name) is None:
+                store.overwrite(made.address, name, TOP)
             if value is None or not all(map(_is_plain, choices(value))):
                 continue
             category = category_of(value)
