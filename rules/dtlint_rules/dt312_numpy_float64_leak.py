@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dtlint.infer.domain.values import Value
-    from dtlint.infer.facts import Call, ModuleFacts
+    from dtlint.infer.facts import Call, ModuleFacts, Operation
     from dtlint.source.place import Place
 
 __all__ = ["NumpyFloat64Leak"]
@@ -36,10 +36,10 @@ class NumpyFloat64Leak(Rule):
     """A float64 array of NumPy becomes a tensor, which then meets float32 or goes into a layer.
 
     ## What it does
-    Reports arithmetic of a floating tensor with a tensor that `torch.from_numpy`, `torch.tensor` or `torch.as_tensor` made
-    of a float64 array, or with such an array itself; and a layer with weights that is called with one. So, too, where the
-    tensor is a buffer, a parameter or an attribute of a module, which meets the module's other weights. Files that speak
-    of float64 themselves are left alone.
+    Reports arithmetic of a floating tensor with a tensor that `torch.from_numpy`, `torch.tensor` or `torch.as_tensor`
+    made of a float64 array, or with such an array itself; and a layer with weights that is called with one, or a module
+    that hands it on to a layer. So, too, where the tensor is a buffer, a parameter or an attribute of a module, which
+    meets the module's other weights. Files that speak of float64 themselves are left alone.
 
     ## Why it matters
     NumPy computes in float64 by default: `np.linspace(0, 1, 9)`, `pixels / 255.0`. Arithmetic promotes the other tensor,
@@ -115,6 +115,40 @@ class NumpyFloat64Leak(Rule):
                 name = call.what.op.rpartition(".")[2]
                 text = f"This float64 comes from NumPy: `{name}` raises for its float32 weights"
                 yield _found(call.node, made, given.value, text)
+                told.add(call.node)
+        for call in facts.operations(is_layer):
+            given, weight = operand(call.what), next(iter(call.what.args), None)
+            if given is None or not isinstance(weight, Tensor) or weight.dtypes == _FLOAT64:
+                continue
+            passed = _passed(facts, call.what) if getattr(given.value, "dtypes", None) == _FLOAT64 else None
+            if passed is not None and passed.call not in told:
+                told.add(passed.call)
+                name = call.what.op.rpartition(".")[2]
+                text = (
+                    f"This float64 comes from NumPy: `{name}`, which it is passed on to, raises for its float32 weights"
+                )
+                yield _found(passed.call, passed.made, facts.value(passed.given), text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """A float64 of NumPy that a call hands on: the call, its argument, and where it came in."""
+
+    call: ast.Call
+    given: ast.expr
+    made: ast.expr
+
+
+def _passed(facts: ModuleFacts, operation: Operation) -> _Passed | None:
+    """The float64 of NumPy that one of the calls which led to a layer was given."""
+    for step in operation.calls:
+        if step.module is not facts.module or not isinstance(step.node, ast.Call):
+            continue
+        for given in (*step.node.args, *(keyword.value for keyword in step.node.keywords)):
+            made = _leak(facts, given, facts.value(given))
+            if made is not None:
+                return _Passed(step.node, given, made)
+    return None
 
 
 def _found(node: ast.expr, made: ast.expr, value: Value, text: str) -> Finding:
