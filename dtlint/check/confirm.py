@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 from dtlint.check.judge import Judged, Suspicion, crash
 from dtlint.diagnostic import Applicability, Diagnostic, Fix, Location, Note, Span
 from dtlint.source.concrete import ConcreteTree, TooDeep
-from dtlint.source.file import Source, shown_path
 from dtlint.source.imports import Imports, NoEdit
 from dtlint.source.place import Place
 from dtlint.source.standing import Standing
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Callable
+    from pathlib import Path
 
     from dtlint.config import Settings
     from dtlint.infer.facts import Step
+    from dtlint.source.file import Source
 
 __all__ = ["Confirmed", "confirm"]
 
@@ -29,7 +31,9 @@ Confirmed = tuple[Diagnostic, tuple[int, int]]
 """A diagnostic, and the first and last line of the source text whose suppression comments it obeys."""
 
 
-def confirm(judged: Judged, source: Source, tree: ast.Module, settings: Settings) -> list[Confirmed]:
+def confirm(
+    judged: Judged, source: Source, tree: ast.Module, settings: Settings, read: Callable[[Path], Source]
+) -> list[Confirmed]:
     """Diagnostics of what stands where ast says, each place and code once, with the fixes that can be made there: of two, the
     one that is not conditional. A crash of a fix is added to the judgement. A fix that needs a newer torch than the project
     has to run on is no safe one."""
@@ -54,7 +58,7 @@ def confirm(judged: Judged, source: Source, tree: ast.Module, settings: Settings
             except Exception as error:
                 judged.crashed.add(suspicion.rule.code)
                 judged.crashes.append(crash(suspicion.rule, f"{source.path}:{finding.node.lineno}", error))
-        confirmed[key] = _diagnostic(suspicion, source, tree, fix)
+        confirmed[key] = _diagnostic(suspicion, source, tree, fix, read)
     return list(confirmed.values())
 
 
@@ -75,8 +79,8 @@ def _shown(release: tuple[int, int]) -> str:
     return ".".join(map(str, release))
 
 
-def _in_another_file(step: Step, message: str) -> Note:
-    source = Source.read(step.module.path, shown_path(step.module.path))
+def _in_another_file(step: Step, message: str, read: Callable[[Path], Source]) -> Note:
+    source = read(step.module.path)
     span = source.span(step.node)
     return Note(Location(source.path, span, None, span.line), message)
 
@@ -86,7 +90,9 @@ def _message(suspicion: Suspicion) -> str:
     return f"Under {' and '.join(suspicion.under)}: {text[0].lower()}{text[1:]}" if suspicion.under else text
 
 
-def _diagnostic(suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix | None) -> Confirmed:
+def _diagnostic(
+    suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix | None, read: Callable[[Path], Source]
+) -> Confirmed:
     rule, finding = suspicion.rule, suspicion.finding
     span = source.span(finding.node)
     steps = [(source.span(step.node), message, number) for number, (step, message) in enumerate(suspicion.witness, 1)]
@@ -97,7 +103,7 @@ def _diagnostic(suspicion: Suspicion, source: Source, tree: ast.Module, fix: Fix
     far = []
     for step, message in finding.elsewhere:
         if step.module.tree is not tree:
-            far.append(_in_another_file(step, message))
+            far.append(_in_another_file(step, message, read))
         elif (where := source.span(step.node)) not in there:
             noted.append((where, message, None))
     far += [Note(Location(file.shown, where), message) for file, where, message in finding.settings]

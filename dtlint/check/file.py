@@ -248,5 +248,5 @@ def _confirmed(
         if judged.suspicions:
             from dtlint.check.confirm import confirm
 
-            found = confirm(judged, source, tree, settings)
+            found = confirm(judged, source, tree, settings, reader.source)
     return found, withheld

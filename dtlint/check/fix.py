@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dtlint.config import Settings
     from dtlint.source.file import Source
 
-__all__ = ["Fixed", "applicable", "fix_source"]
+__all__ = ["Fixed", "applicable", "fix_source", "with_fixes"]
 
 MOST_ROUNDS = 20
 """Fixes that uncover fixes are few; a file that is not at rest by then has two rules undoing each other."""
@@ -89,7 +89,7 @@ def _round(source: Source, fixes: Sequence[Fix]) -> _Round:
     """Apply the fixes that do not touch each other: together, or one by one where that would break the file."""
     chosen = _compatible(fixes)
     try:
-        return _Round(_with(source, chosen), len(chosen))
+        return _Round(with_fixes(source, chosen), len(chosen))
     except (SyntaxError, ValueError):
         pass
     round, kept = _Round(source), list[Fix]()
@@ -97,7 +97,7 @@ def _round(source: Source, fixes: Sequence[Fix]) -> _Round:
         if len(_compatible([*kept, fix])) == len(kept):
             continue
         try:
-            round.source = _with(source, [*kept, fix])
+            round.source = with_fixes(source, [*kept, fix])
         except (SyntaxError, ValueError) as error:
             round.error = error
         else:
@@ -106,7 +106,7 @@ def _round(source: Source, fixes: Sequence[Fix]) -> _Round:
     return round
 
 
-def _with(source: Source, fixes: Sequence[Fix]) -> Source:
+def with_fixes(source: Source, fixes: Sequence[Fix]) -> Source:
     """The file with these fixes, and without the imports that they orphan.
 
     Raises:

@@ -11,6 +11,7 @@ import sys
 import threading
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dtlint.check.reader import import_root, roots_of
@@ -84,13 +85,23 @@ class ProjectFindings:
     errors: list[str] = field(default_factory=list)
 
 
-def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: Cache | None = None) -> ProjectFindings:
-    """What the rules that ask for facts find in the files of a run. Never raises."""
+def project_findings(
+    jobs: Sequence[Job],
+    rules: Mapping[str, AnyRule],
+    cache: Cache | None = None,
+    unsaved: Mapping[str, bytes] = MappingProxyType({}),
+) -> ProjectFindings:
+    """What the rules that ask for facts find in the files of a run. Never raises.
+
+    Args:
+        unsaved: what files are to hold that an editor has open, by path.
+    """
     codes = {rule.code for rule in rules.values() if rule.asks()}
     texts: dict[Path, bytes] = {}
     wanted: list[Job] = []
     for job in jobs:
-        data = _bytes(job.path) if job.path.suffix == ".py" and not codes.isdisjoint(job.codes) else None
+        asked = job.path.suffix == ".py" and not codes.isdisjoint(job.codes)
+        data = unsaved.get(str(job.path), _bytes(job.path)) if asked else None
         if data is not None:
             wanted.append(job)
             texts[job.path] = data
@@ -108,7 +119,7 @@ def project_findings(jobs: Sequence[Job], rules: Mapping[str, AnyRule], cache: C
     def work() -> None:
         from dtlint.infer.interproc.disk import Disk
 
-        disk = Disk()
+        disk = Disk(unsaved)
         try:
             _read(wanted, texts, programs, asking, found, disk)
         except Exception as error:
@@ -391,15 +402,15 @@ def _reported(
             if place in seen:
                 continue
             seen.add(place)
-            source = source or Source.read(job.path, job.shown)
-            yield _as_reported(rule, finding, source)
+            source = source or Source.from_bytes(disk.read(job.path), job.shown, job.path)
+            yield _as_reported(rule, finding, source, disk)
 
 
-def _as_reported(rule: type[Rule], finding: Finding, source: Source) -> Reported:
+def _as_reported(rule: type[Rule], finding: Finding, source: Source, disk: Disk) -> Reported:
     notes = [(source.path, source.span(node), text) for node, text in finding.notes]
     for step, text in finding.elsewhere:
         path = step.module.path
-        other = Source.read(path, shown_path(path))
+        other = Source.from_bytes(disk.read(path), shown_path(path), path)
         notes.append((other.path, other.span(step.node), text))
     notes += [(file.shown, span, text) for file, span, text in finding.settings]
     span = source.span(finding.node)

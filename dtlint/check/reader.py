@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.facts import ModuleFacts
     from dtlint.infer.interproc.disk import Disk
-    from dtlint.infer.interproc.file_reading import FileReading
+    from dtlint.infer.interproc.file_reading import FileReading, Independent
     from dtlint.source.declared_packages import Releases
+    from dtlint.source.file import Source
 
-__all__ = ["PROJECT_FILES", "Reader", "import_root", "roots_of"]
+__all__ = ["PROJECT_FILES", "Reader", "import_root", "project_folder", "roots_of"]
 
 
 class Reader:
@@ -25,16 +26,20 @@ class Reader:
 
     Args:
         expected: the files that are going to be read, as far as it is known.
+        disk: what files are asked of; None: the disk as it is when the first file is read.
+        for_people: is what each expression is kept, too, for `claims` to tell?
     """
 
-    def __init__(self, expected: Iterable[Path] = ()) -> None:
+    def __init__(self, expected: Iterable[Path] = (), disk: Disk | None = None, *, for_people: bool = False) -> None:
         self._expected = frozenset(path.absolute() for path in expected)
         self._readings: dict[tuple[Path, ...], FileReading] = {}
         self._read: set[Path | None] = set()
         """The files that were read since the reading began: another time it begins anew, for bodies are run once."""
         self._judged = 0
         """Their bytes."""
-        self._disk: Disk | None = None
+        self.disk = disk
+        """What files are asked of, as soon as one was read."""
+        self._for_people = for_people
         self.rests_on: dict[str, str | None] = {}
         """The other files that what was told last rests on, each with a hash of what it holds."""
         self.declared: tuple[tuple[str, Releases], ...] = ()
@@ -81,20 +86,46 @@ class Reader:
             gc.collect()  # what was read leads back to itself, and is as much again as what will be
         self._judged += size
         if reading is None:
-            self._disk = self._disk or Disk()
-            reading = self._readings[roots] = FileReading(roots, self._expected, self._disk)
+            self.disk = self.disk or Disk()
+            reading = self._readings[roots] = FileReading(roots, self._expected, self.disk, for_people=self._for_people)
         facts, rests_on = reading.facts(path, tree, size)
         if facts.broken_off is not None:
             del self._readings[roots]
-        assert self._disk is not None
-        self.rests_on = {other: self._disk.digest(other) for other in sorted(map(str, rests_on))}
+        assert self.disk is not None
+        self.rests_on = {other: self.disk.digest(other) for other in sorted(map(str, rests_on))}
         facts.around.displayed = frozenset(displayed)
-        facts.declared, facts.settings_file = self.declared, finder(path, self._disk, self._rest_on)
+        facts.declared, facts.settings_file = self.declared, finder(path, self.disk, self._rest_on)
         return facts
 
+    def source(self, path: Path) -> Source:
+        """Another file as it was read, to show a place in it.
+
+        Raises:
+            UnreadableSource, OSError: it cannot be read.
+        """
+        from dtlint.source.file import Source, shown_path
+
+        if self.disk is None:
+            return Source.read(path, shown_path(path))
+        return Source.from_bytes(self.disk.read(path), shown_path(path), path)
+
+    def reading(self, path: Path | None) -> FileReading | None:
+        """What reads a file, if it has begun; for those who ask for more than facts."""
+        return self._readings.get(() if path is None else roots_of(path.absolute()))
+
+    def prepare(self, path: Path, modules: Independent) -> None:
+        """Read beforehand what a file will ask for in other modules, and not the file itself."""
+        from dtlint.infer.interproc.disk import Disk
+        from dtlint.infer.interproc.file_reading import FileReading
+
+        roots = roots_of(path.absolute())
+        self.disk = self.disk or Disk()
+        reading = self._readings[roots] = FileReading(roots, self._expected, self.disk, for_people=self._for_people)
+        reading.prepare(modules)
+
     def _rest_on(self, path: Path) -> None:
-        if self._disk is not None:
-            self.rests_on[str(path)] = self._disk.digest(path)
+        if self.disk is not None:
+            self.rests_on[str(path)] = self.disk.digest(path)
 
     def assumed(self, facts: ModuleFacts, assumption: Assumption) -> ModuleFacts | None:
         """What is known of the file that was read last, under an assumption; None where it could not be read to its end.
@@ -126,11 +157,17 @@ def roots_of(path: Path) -> tuple[Path, ...]:
 @cache
 def _roots_in(folder: Path) -> tuple[Path, ...]:
     roots = [_outside_of_packages(folder)]
-    for above in (folder, *folder.parents):
-        if any((above / name).exists() for name in PROJECT_FILES):
-            roots += [one for one in (above, above / "src") if one not in roots and one.is_dir()]
-            break
+    project = project_folder(folder)
+    if project is not None:
+        roots += [one for one in (project, project / "src") if one not in roots and one.is_dir()]
     return tuple(roots)
+
+
+def project_folder(folder: Path) -> Path | None:
+    """The topmost folder of the project that a folder belongs to; None where nothing shows which that is."""
+    return next(
+        (above for above in (folder, *folder.parents) if any((above / name).exists() for name in PROJECT_FILES)), None
+    )
 
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
 
-__all__ = ["FEW", "Outcome", "gather", "run"]
+__all__ = ["FEW", "Outcome", "gather", "jobs_of", "run", "without_echoes"]
 
 FEW = 48
 """Up to this many files are checked in this process: starting others costs more than it saves."""
@@ -78,7 +78,7 @@ def run(
     Raises:
         ConfigError: the settings of one of the files are wrong; no file was checked then.
     """
-    jobs = list(_jobs(files, settings_for, rules))
+    jobs = list(jobs_of(files, settings_for, rules))
     with seldom_searched():
         project = project_findings(jobs, rules, cache)
     glanced_at = set(_spread([job.path for job in jobs])) if glance else set()
@@ -99,7 +99,7 @@ def run(
     if cache is not None and missing:
         cache.prune()
     outcome = gather(results[job.path] for job in jobs)
-    outcome.diagnostics = _without_echoes(outcome.diagnostics)
+    outcome.diagnostics = without_echoes(outcome.diagnostics)
     outcome.errors += project.errors
     outcome.enabled = {job.shown: job.codes for job in jobs}
     outcome.previewed = {job.shown for job in jobs if job.settings.preview}
@@ -114,7 +114,7 @@ def _spread(paths: Sequence[Path]) -> Sequence[Path]:
     return [paths[number * len(paths) // GLANCES] for number in range(GLANCES)]
 
 
-def _without_echoes(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+def without_echoes(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     """Diagnostics without those of calls that lead to where another one of that rule stands: a file by itself shows the
     one, and the project the other. What such a call leads to is said in its message, and in the note there."""
     told = {(one.code, one.location.path, one.location.span.line) for one in diagnostics}
@@ -129,9 +129,14 @@ def _without_echoes(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     ]
 
 
-def _jobs(
+def jobs_of(
     files: Iterable[Path], settings_for: Callable[[Path], Settings], rules: Mapping[str, AnyRule]
 ) -> Iterator[Job]:
+    """Each file with its settings, and the rules that are on for it.
+
+    Raises:
+        ConfigError, PatternError: the settings of one of the files are wrong.
+    """
     usual: dict[Settings, tuple[str, ...]] = {}
     for path in files:
         settings = settings_for(path)

@@ -299,6 +299,7 @@ def _print_json(values: Iterable[object]) -> None:
 def _tell(program: Path | None, at: str, output_format: str, assumption: Assumption | None, no_cache: bool) -> None:
     """The dtype at one place, and the steps that led there."""
     from dtlint.infer.claims.account import shown
+    from dtlint.infer.claims.bindings import assigned
 
     file, cell, line, column = _place(at)
     account = _told(program or file, assumption, no_cache)
@@ -308,7 +309,7 @@ def _tell(program: Path | None, at: str, output_format: str, assumption: Assumpt
         line = _line_of_text(account.source(path), cell, line, at)
         found = account.at(path, line, column - 1)
         if found is None:
-            name, found = _assigned(account, path, line, column - 1)
+            name, found = assigned(account, path, line, column - 1)
     if found is None:
         raise click.UsageError(
             f"nothing at {at} is known to be a tensor; point at an expression that `dtlint infer` shows"
@@ -342,24 +343,6 @@ def _step_as_json(account: Account, step: Step) -> dict[str, object]:
         "symbolic": step.symbolic,
         "reason": step.reason,
     }
-
-
-def _assigned(account: Account, path: Path, line: int, column: int) -> tuple[str, int | None]:
-    """The target of an assignment at a place, and the number of the tensor expression that is assigned to it."""
-    import ast
-
-    from dtlint.diagnostic import Span
-    from dtlint.infer.claims.bindings import bound_in
-    from dtlint.infer.interproc.parsing import tree_of
-
-    source, here = account.source(path), Span(line, column, line, column)
-    for statement in ast.walk(tree_of(source)):
-        for target, value in bound_in(statement):
-            if source.span(target).contains(here):
-                found = account.exactly(path, source.span(value))
-                if found is not None:
-                    return ast.unparse(target), found
-    return "", None
 
 
 def _place(at: str) -> tuple[Path, int | None, int, int]:

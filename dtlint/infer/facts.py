@@ -253,6 +253,15 @@ class Facts(Recorder):
         """The calls in view of a function, by its syntax, and how many parameters each fills in with a receiver."""
         return self._calls.get(function, {}).items()
 
+    def over(self, others: Facts) -> Facts:
+        """These facts, and those of others on expressions that these say nothing of."""
+        merged = Facts()
+        merged.context = self.context
+        merged.values = others.values | self.values
+        merged.modules = others.modules | self.modules
+        merged._calls = others._calls | self._calls
+        return merged
+
     def tensors(self) -> Iterator[tuple[ast.expr, object, Value]]:
         """Each expression that may be a tensor, with its module and its value."""
         for node, value in self.values.items():

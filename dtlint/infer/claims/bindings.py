@@ -5,10 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.diagnostic import Span
+from dtlint.infer.interproc.parsing import tree_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-__all__ = ["Bindings", "bound_in"]
+    from dtlint.infer.claims.account import Account
+
+__all__ = ["Bindings", "assigned", "bound_in"]
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -63,6 +69,19 @@ def bound_in(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield from _paired(target, node.value)
     elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
         yield node.target, node.value
+
+
+def assigned(account: Account, path: Path, line: int, column: int) -> tuple[str, int | None]:
+    """The target of an assignment at a place of a file, and the number of the tensor expression that is assigned to it;
+    line from 1, column from 0."""
+    source, here = account.source(path), Span(line, column, line, column)
+    for statement in ast.walk(tree_of(source)):
+        for target, value in bound_in(statement):
+            if source.span(target).contains(here):
+                found = account.exactly(path, source.span(value))
+                if found is not None:
+                    return ast.unparse(target), found
+    return "", None
 
 
 def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from fnmatch import filter as matching
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -18,12 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["Disk"]
 
 _Answer = TypeVar("_Answer")
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Disk:
-    """Answers questions, and remembers what it has answered."""
+    """Answers questions, and remembers what it has answered.
 
-    def __init__(self) -> None:
+    Args:
+        unsaved: what files are to hold that an editor has open, by path: it goes before what lies there.
+    """
+
+    def __init__(self, unsaved: Mapping[str, bytes] = _NOTHING) -> None:
+        self._unsaved = unsaved
         self._files: dict[str, bool] = {}
         self._folders: dict[str, bool] = {}
         self._names: dict[str, dict[str, list[str]]] = {}
@@ -35,7 +42,7 @@ class Disk:
 
     def is_file(self, path: Path | str) -> bool:
         """Is there a regular file, or a link to one?"""
-        return _asked(self._files, str(path), os.path.isfile)
+        return _asked(self._files, str(path), self._is_file)
 
     def is_folder(self, path: Path | str) -> bool:
         """Is there a folder, or a link to one?"""
@@ -99,6 +106,9 @@ class Disk:
             and all(self.digest(path) == digest for path, digest in answers["contents"].items())
         )
 
+    def _is_file(self, path: str) -> bool:
+        return path in self._unsaved or os.path.isfile(path)
+
     def _matching(self, folder: str, pattern: str) -> Iterator[str]:
         first, _, rest = pattern.partition("/")
         listed = _asked(self._listed, folder, _listing)
@@ -109,7 +119,7 @@ class Disk:
                 yield from (f"{name}/{below}" for below in self._matching(os.path.join(folder, name), rest))
 
     def _content(self, path: str) -> bytes | OSError:
-        held = _content(path)
+        held = self._unsaved[path] if path in self._unsaved else _content(path)
         digest = None if isinstance(held, OSError) else blake2b(held, digest_size=16).hexdigest()
         if self._digests.setdefault(path, digest) != digest:
             self._digests[path] = _CHANGED

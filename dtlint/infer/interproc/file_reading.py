@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
-from dtlint.infer.facts import ModuleFacts
+from dtlint.infer.facts import Facts, ModuleFacts
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.loss_targets import loss_targets
 from dtlint.infer.interproc.main_guard import main_blocks
-from dtlint.infer.interproc.open_contexts import OpenContexts, Signature
+from dtlint.infer.interproc.open_contexts import OpenContexts, Signature, runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
+from dtlint.infer.interproc.reading import Program
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
 from dtlint.source.definitions import called_by_pytest, is_public, overriding, public_functions
@@ -29,13 +30,22 @@ if TYPE_CHECKING:
     from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.functions import FunctionDefinition
+    from dtlint.source.file import Source
 
-__all__ = ["FileReading"]
+__all__ = ["FileReading", "Independent"]
 
 _BUDGET = 4_000
 """Calls that are followed for one file."""
 _MOST_READINGS = 4
 """How often one function is read for other arguments, for one file."""
+
+
+class Independent(NamedTuple):
+    """Modules by name whose bodies a file had run: by its own body, and by its functions when they were read. The latter
+    follow fewer calls, as all does that functions ask for."""
+
+    by_body: tuple[str, ...]
+    by_functions: tuple[str, ...]
 
 
 class FileReading:
@@ -44,9 +54,12 @@ class FileReading:
     Args:
         roots: the folders that absolute imports start from, that of the files' own package first.
         expected: the files that are going to be read, as far as it is known.
+        for_people: is what each expression of a file is kept, too, for `claims` to tell?
     """
 
-    def __init__(self, roots: Sequence[Path], expected: Collection[Path], disk: Disk) -> None:
+    def __init__(
+        self, roots: Sequence[Path], expected: Collection[Path], disk: Disk, *, for_people: bool = False
+    ) -> None:
         self._roots = roots
         main = ModuleInfo("", None, ast.Module([], []), "")
         self._project = Project(roots, main, disk, runs_imports=False)
@@ -55,6 +68,12 @@ class FileReading:
         self._recording = Recording(self._context, expected)
         self._signatures: dict[FunctionDefinition, Signature] = {}
         self._context.recorder = self._recording
+        self._for_people = for_people
+        self._by_body: set[ModuleInfo] = set()
+        """The modules that had been run when the statements of the file were."""
+        self.told = Facts()
+        """What the expressions of the file are that was read last, where that is kept: in a program as the calls in view
+        have it, and as anybody may call in code that these do not reach; in a library the other way round."""
 
     @property
     def bytes_read(self) -> int:
@@ -141,6 +160,27 @@ class FileReading:
 
     def _read(self, info: ModuleInfo, reading: OpenContexts) -> None:
         """Run the body, read what stands under the main guard, and the definitions; the state is as before afterwards."""
+        if self._for_people:
+            told = self._recording.told = Facts()
+            told.context = self._context
+        self._run(info, reading)
+        if not self._for_people:
+            self._read_definitions(info, reading)
+            return
+        openly = self._recording.told = Facts()
+        openly.context, self._recording.told_all = self._context, False
+        try:
+            self._read_definitions(info, reading)
+        finally:
+            self._recording.told, self._recording.told_all = None, True
+            self.told = told.over(openly) if runs_something(info.tree) else openly.over(told)
+
+    def _run(self, info: ModuleInfo, reading: OpenContexts) -> None:
+        """Run the body, and what stands under the main guard."""
+        self._run_statements(info, reading)
+        self._by_body = {module for module in self._project.modules.values() if module is not None and module.run}
+
+    def _run_statements(self, info: ModuleInfo, reading: OpenContexts) -> None:
         ctx, store = self._context, self._context.store
         try:
             ctx.modules.module(ctx, info.name)
@@ -155,7 +195,6 @@ class FileReading:
             finally:
                 store.undo(mark)
                 ctx.frame = usual
-        self._read_definitions(info, reading)
 
     def _read_definitions(
         self, info: ModuleInfo, reading: OpenContexts, wanted: Callable[[Any], bool] = lambda node: True
@@ -172,6 +211,54 @@ class FileReading:
             ctx.frame, ctx.recorder = usual, self._recording
         if ctx.steps_left < 0:
             raise TooLong
+
+    def program(self, path: Path | None, source: Source) -> Program | None:
+        """The file that was read last, as `claims` tells of it; None where another one was, or nothing was kept for it."""
+        name = "__main__" if path is None else module_name(path, self._roots[0])
+        info = self._project.modules.get(name)
+        return None if info is None else Program(info, source, self._context, self.told, self._project)
+
+    def independent(self, path: Path) -> Independent:
+        """The modules whose bodies were run for the file that was read last, and rest on nothing in it."""
+        modules = [info for info in self._project.modules.values() if info is not None]
+        resting = {info for info in modules if info.path == path}
+        found = 0
+        while found < len(resting):
+            found = len(resting)
+            resting |= {info for info in modules if not info.rests_on.isdisjoint(resting)}
+        free = [info for info in modules if info.run and info not in resting]
+        by_body = tuple(info.name for info in free if info in self._by_body)
+        return Independent(by_body, tuple(info.name for info in free if info not in self._by_body))
+
+    def prepare(self, modules: Independent) -> None:
+        """Run the bodies of modules, as the file would that is read next."""
+        ctx, store = self._context, self._context.store
+        ctx.steps_left = STEPS
+        for name in modules.by_body:
+            ctx.modules.module(ctx, name)
+        mark, usual = store.mark(), ctx.frame
+        library = OpenContexts(
+            ModuleInfo("", None, ast.Module([], []), ""),
+            self._recording,
+            with_callees=True,
+            rounds=1,
+            signatures=self._signatures,
+        )
+
+        def ask() -> None:
+            for name in modules.by_functions:
+                ctx.modules.module(ctx, name)
+
+        try:
+            library.within(ctx, ask)
+        finally:
+            self._calls.signature = self._calls.at_open_end = None
+            store.undo(mark)
+            ctx.frame, ctx.recorder = usual, self._recording
+
+    def holds(self, path: Path) -> bool:
+        """Is a file among the modules that were parsed?"""
+        return any(info is not None and info.path == path for info in self._project.modules.values())
 
     def _rests_on(self, info: ModuleInfo) -> set[Path]:
         found: set[ModuleInfo] = {info}

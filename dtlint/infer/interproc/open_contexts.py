@@ -155,6 +155,8 @@ class OpenContexts(Recorder):
         self._believes_masks = assumption is not None or not with_callees
         self._operands_are_tensors = operands_are_tensors
         self._entry: FunctionDefinition | None = None
+        self._is_within = False
+        """Is something asked for as within a function that is read?"""
         self._search: Search | None = None
         """What is told instead of the recorder, where a function is read for this alone."""
         self._misuses: Misuses | None = None
@@ -264,21 +266,10 @@ class OpenContexts(Recorder):
         Args:
             wanted: is a function, a class or one of its methods to be read?
         """
-        ctx.recorder = self._told
-        engine: Engine = ctx.semantics  # type: ignore[assignment]
-        if self._with_callees:
-            engine.calls.at_open_end = self._read_inner
-        engine.calls.signature = None if self._signatures is None else self._by_signature
+        self._begin(ctx)
         modules: Program = ctx.modules  # type: ignore[assignment]
         if self._rounds == 1:  # else what functions leave is read
             forget_changed_globals(ctx, modules.address_of(self.main), self.main.tree)
-        ctx.set_ambient("region", TOP if self._assumption is None else _region(self._assumption))
-        if self._assumption is not None:
-            ctx.set_ambient("default dtype", Const("float32"))
-            ctx.set_ambient("assumed", Const(self._assumption.inputs))
-            ctx.set_ambient(SUPPOSING, Const(not self._asks_for_certain_kinds))
-        if ctx.store.read(AMBIENT, "default dtype") is None:
-            ctx.set_ambient("default dtype", TOP)
         top = filter(wanted, functions(self.main.tree.body))
         alone = [(one, None) for one in map(self._defined(modules), top) if one is not None]
         methods: list[tuple[FunctionDefinition, Value | None]] = []
@@ -292,6 +283,28 @@ class OpenContexts(Recorder):
         if self._asks_for_certain_kinds:
             self._learn_kinds(ctx, [*alone, *methods])
         self._read_until_nothing_changes(ctx, [*alone, *methods])
+
+    def within(self, ctx: Context, ask: Callable[[], None]) -> None:
+        """Do what functions of the library do when they are read: ask for something in modules that have not been run."""
+        self._begin(ctx)
+        self._is_within = True
+        ask()
+        self._is_within = False
+
+    def _begin(self, ctx: Context) -> None:
+        """From now on functions are read as called by anybody."""
+        ctx.recorder = self._told
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        if self._with_callees:
+            engine.calls.at_open_end = self._read_inner
+        engine.calls.signature = None if self._signatures is None else self._by_signature
+        ctx.set_ambient("region", TOP if self._assumption is None else _region(self._assumption))
+        if self._assumption is not None:
+            ctx.set_ambient("default dtype", Const("float32"))
+            ctx.set_ambient("assumed", Const(self._assumption.inputs))
+            ctx.set_ambient(SUPPOSING, Const(not self._asks_for_certain_kinds))
+        if ctx.store.read(AMBIENT, "default dtype") is None:
+            ctx.set_ambient("default dtype", TOP)
 
     def _learn_kinds(self, ctx: Context, entries: Sequence[tuple[FunctionDefinition, Value | None]]) -> None:
         """Read all functions for what they give one another, until that tells no more of their parameters."""
@@ -501,7 +514,8 @@ class OpenContexts(Recorder):
         is_learning = self._kinds is not None and self._is_preparing and not self._misuses
         if self._kinds is not None and is_learning and definition.module is self.main:
             self._learned |= self._kinds.called(definition, bound)
-        if self._entry is None or function.frame is not None or tells_of_dtypes(bound.values()):
+        is_read = self._entry is not None or self._is_within
+        if not is_read or function.frame is not None or tells_of_dtypes(bound.values()):
             return None
         if definition.module is self.main and not self._with_callees:
             return None  # the file alone is read, and its own functions are followed

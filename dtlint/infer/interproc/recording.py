@@ -21,7 +21,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.facts import Call, Evaluation, Event, Kept, Operation, Step
+from dtlint.infer.facts import Call, Evaluation, Event, Facts, Kept, Operation, Step
 from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.models.protocols import UNKNOWN_CLASS
 from dtlint.infer.state import Iteration
@@ -57,6 +57,10 @@ class Recording(Recorder):
         self._of: dict[str, Kept] = {}
         self._around: list[tuple[Kept, ModuleInfo | None]] = []
         self._count: dict[object, int] = {}
+        self.told: Facts | None = None
+        """Who is told what expressions of the module are, for people to be shown; None: nobody."""
+        self.told_all = True
+        """Is that what they are in calls, too? Else where anybody may call alone."""
 
     def judging(self, module: ModuleInfo) -> Kept:
         """From now on what is evaluated is told of this module."""
@@ -88,6 +92,8 @@ class Recording(Recorder):
         """An expression was evaluated, not for the first time perhaps."""
         if frame.module is not self._module:
             return
+        if self.told is not None and (self.told_all or frame.path is None):
+            self.told.expression(node, value, frame)
         values = self.kept.values if frame.path is None else self.kept.inner
         before = values.get(node)
         if before is None:
@@ -115,6 +121,8 @@ class Recording(Recorder):
         """A call was evaluated."""
         if frame.module is not self._module or not isinstance(node, ast.Call):
             return
+        if self.told is not None:
+            self.told.call(node, callee, arguments, result, frame)
         region = region_in_view(self._context)
         seen = self.kept.calls.get(node)
         if seen is None:
