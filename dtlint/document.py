@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dtlint.rule import Rule
 
-__all__ = ["HEADINGS", "Document", "document", "parse", "required"]
+__all__ = ["HEADINGS", "Document", "document", "page", "parse", "required"]
 
 HEADINGS = ("What it does", "Why it matters", "Example", "Use instead", "Fix safety", "References")
 """The headings that a rule's docstring may have, in the order in which it has them."""
@@ -64,6 +64,16 @@ def document(rule: type[Rule]) -> Document:
         return parse(inspect.cleandoc(text))
     except ValueError as error:
         raise RulesError(f"the docstring of {whose}: {error}") from None
+
+
+def page(rule: type[Rule]) -> str:
+    """The documentation of a rule as one Markdown text, with its name, its severity and its fix.
+
+    Raises:
+        RulesError: as `document` does.
+    """
+    facts = [f"severity {rule.severity.value}", f"fix: {rule.fix.value}", "on by default" if rule.default else "opt-in"]
+    return f"# {rule.code} {rule.name}\n\n*{' · '.join(facts)}*\n\n{document(rule).markdown()}"
 
 
 def parse(text: str) -> Document:

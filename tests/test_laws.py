@@ -55,12 +55,16 @@ ARROWS: dict[str, set[str]] = {
     "profile": {"atomic", "trace"},
     "report": {"catalogue", "diagnostic", "diff", "document", "dtypes", "plan", "profile", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
+    "server": {
+        *("catalogue", "check", "config", "diagnostic", "document", "dtypes", "infer", "rule", "source", "unexpected"),
+    },
     "monitor": {"trace"},
     "callbacks": {"monitor"},
     "pytest_plugin": {"api", "diagnostic", "report", "trace"},
     "cli": {
         *("atomic", "cache", "catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer"),
         *("diff", "plan", "profile", "report", "rule", "source", "trace", "unexpected"),
+        "server",
     },
     "__main__": {"cli"},
 }
@@ -139,7 +143,7 @@ def test_the_reader_of_imports_tells_levels_apart() -> None:
 
 
 def test_the_static_half_never_imports_torch() -> None:
-    files = [file for file in modules("check", "infer", "source", "dtypes", "config") if file not in LEARNING]
+    files = [file for file in modules("check", "infer", "source", "dtypes", "config", "server") if file not in LEARNING]
     assert files
     assert offences(files, {"torch"}, "module", "function") == []
 

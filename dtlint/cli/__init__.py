@@ -30,6 +30,7 @@ COMMANDS = {
     "profile": "Tell device time by dtype from a file of torch.profiler.",
     "rule": "Explain a rule, or list all of them.",
     "infer": "Show the dtype of every expression, as inferred.",
+    "server": "Serve an editor: diagnostics, fixes and dtypes while code is written.",
     "clean": "Delete the cache of earlier runs.",
 }
 """Each command and its line in the help. The command itself is `dtlint.cli.<name>.command`."""

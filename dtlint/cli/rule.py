@@ -74,7 +74,9 @@ def command(rule: str | None, output_format: str, new: str | None) -> None:
     if output_format == "json":
         click.echo(_json(_facts(found)))
     else:
-        _show(_page(found))
+        from dtlint.document import page
+
+        _show(page(found))
 
 
 def _scaffold(code: str | None, name: str, rules: Mapping[str, type[Rule]]) -> str:
@@ -127,14 +129,6 @@ def _fix(rule: type[Rule]) -> str:
 
 def _opt_in(rule: type[Rule]) -> str:
     return "" if rule.default else "(opt-in) "
-
-
-def _page(rule: type[Rule]) -> str:
-    """The documentation of a rule as one Markdown text."""
-    from dtlint.document import document
-
-    facts = [f"severity {rule.severity.value}", f"fix: {rule.fix.value}", "on by default" if rule.default else "opt-in"]
-    return f"# {rule.code} {rule.name}\n\n*{' · '.join(facts)}*\n\n{document(rule).markdown()}"
 
 
 def _show(markdown: str) -> None:
