@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Applicability", "Diagnostic", "Edit", "Fix", "Location", "Note", "Severity", "Span"]
+__all__ = ["Applicability", "Diagnostic", "Edit", "Fix", "InRun", "Location", "Note", "RunVerdict", "Severity", "Span"]
 
 
 class Severity(Enum):
@@ -96,6 +96,30 @@ class Fix:
     """Names that the edits no longer use; an import that only served them is removed with the fix."""
 
 
+class RunVerdict(Enum):
+    """What a run says of a static finding; `trace.verdicts` defines when."""
+
+    CONFIRMED = "confirmed"
+    NOT_SEEN = "not seen"
+    REFUTED = "refuted"
+    STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class InRun:
+    """A static finding beside what a run saw on its lines."""
+
+    verdict: RunVerdict
+    saw: str
+    """What ran there, in words, or why nothing is known."""
+    dtypes: tuple[str, ...] = ()
+    """Of the operands and results there."""
+    largest: float | None = None
+    """The largest finite magnitude of the results."""
+    births: int = 0
+    """Places in the run at which values first were not finite there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding of one rule, complete: a report needs neither the source nor the rule to print it."""
@@ -117,6 +141,8 @@ class Diagnostic:
     """The line on which a suppression comment for this diagnostic belongs."""
     conditional: bool = False
     """Does it rest on what nothing in view says, such as a half input? Only `--preview` reports it then."""
+    in_run: InRun | None = None
+    """What a run says of it, where one is named."""
 
     @property
     def sort_key(self) -> tuple[str, int, Span, str, str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dtlint.config import Configuration
     from dtlint.diagnostic import Applicability, Diagnostic
     from dtlint.dtypes.assumption import Assumption
+    from dtlint.trace.located import Located
 
 __all__ = ["command"]
 
@@ -101,6 +102,12 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: tuple[str, ...])
     help="Report only what is new since this file was written.",
 )
 @click.option("--write-baseline", is_flag=True, help="Write what is found to the baseline, and report nothing.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    metavar="RECORD",
+    help="Say of each finding whether this run shows it: a record of `dtlint trace --output`.",
+)
 @click.option("--statistics", is_flag=True, help="Print only how often each rule was broken.")
 @click.option(
     "--output-format",
@@ -155,6 +162,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
       dtlint check --assume half,autocast src/
       dtlint check --select DT1,DT201 --ignore model-half
       dtlint check --diff --unsafe-fixes .
+      dtlint check --trace run.json src/
       dtlint check --report sarif:dtlint.sarif --report junit:dtlint.xml
       cat model.py | dtlint check - --stdin-filename src/model.py --fix
 
@@ -200,7 +208,10 @@ def _refuse_contradictions(paths: tuple[str, ...], options: Mapping[str, Any]) -
     if options["write_baseline"] and (changing or STDIN in paths):
         other = _flag(changing) if changing else "`-`"
         raise click.UsageError(f"--write-baseline keeps what files hold; run it without {other}")
+    if options["trace"] and STDIN in paths:
+        raise click.UsageError("--trace is about files as they lie on the disk; name one instead of `-`")
     reporting = {
+        "--trace": options["trace"],
         "--statistics": options["statistics"],
         "--output-file": options["output_file"],
         "--report": options["reports"],
@@ -251,6 +262,7 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
     baselines = _baselines(configuration, [*map(Path, paths), *files], options)
     for baseline in baselines.all if baselines is not None else ():
         refuse_overwriting("--baseline", baseline.file, files, "a file that is to be checked")
+    located = _located(options["trace"], files)
     outcome = run(files, configuration.settings_for, rules, mode=mode, cache=cache, glance=_hints(options))
     if not files and not options["quiet"]:
         for line in _why_none(paths, configuration):
@@ -258,7 +270,25 @@ def _check(paths: tuple[str, ...], options: Mapping[str, Any]) -> int:
     if options["write_baseline"]:
         return _write_baselines(outcome, baselines)
     _leave_known(outcome, baselines, options)
+    if located is not None:
+        from dtlint.trace.verdicts import with_verdicts
+
+        outcome.diagnostics = with_verdicts(outcome.diagnostics, located)
     return _conclude(outcome, rules, options, sys.stdout)
+
+
+def _located(record: Path | None, files: Sequence[Path]) -> Located | None:
+    """What the run of a record saw in the files; None where none is named."""
+    if record is None:
+        return None
+    from dtlint.cli.report import load_record
+    from dtlint.trace.located import Located
+    from dtlint.trace.store import RecordError
+
+    try:
+        return Located(load_record(record), record, files)
+    except RecordError as error:
+        raise click.UsageError(f"--trace: {error}") from None
 
 
 def _why_none(paths: Sequence[str], configuration: Configuration) -> Iterator[str]:
@@ -555,6 +585,10 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
         if severity in severities
     ]
     yield f"Found {_count(len(found), 'problem')} ({', '.join(parts)})."
+    if any(one.in_run is not None for one in found):
+        from dtlint.trace.verdicts import counted
+
+        yield f"By the run: {counted(found)}."
     yield from _fixable(found, options)
     yield from _hint(outcome)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dtlint.diagnostic import Span
     from dtlint.dtypes.assumption import Assumption
@@ -70,6 +71,12 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> A
     is_flag=True,
     help="Write the signatures into PATH, as comments above the functions: contracts that `dtlint check` holds them to.",
 )
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    metavar="RECORD",
+    help="Take dtypes that the source does not decide from a run: a record of `dtlint trace --output`.",
+)
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep results of earlier runs.")
 def command(
     path: Path | None,
@@ -78,6 +85,7 @@ def command(
     assume: Assumption | None,
     signatures: bool,
     stubs: bool,
+    trace: Path | None,
     no_cache: bool,
 ) -> None:
     """Show the dtype of every tensor expression in PATH, without running it.
@@ -97,11 +105,12 @@ def command(
       dtlint infer --at train.py:31:12
       dtlint infer train.py --at model.py:80:9
       dtlint infer --assume bfloat16 layers.py
+      dtlint infer train.py --trace run.json
       dtlint infer --signatures layers.py
       dtlint infer --stubs layers.py
     """
     if signatures or stubs:
-        given = [f"--{name}" for name, value in (("at", at), ("assume", assume)) if value is not None]
+        given = [f"--{name}" for name, value in (("at", at), ("assume", assume), ("trace", trace)) if value is not None]
         if signatures and stubs:
             given.append("--stubs")
         if given:
@@ -112,17 +121,45 @@ def command(
             _write_stubs(path)
         return
     if at is not None:
-        _tell(path, at, output_format, assume, no_cache)
+        _tell(path, at, output_format, assume, trace, no_cache)
         return
     if path is None:
         raise click.UsageError("name a file, or a place with --at FILE:LINE:COL")
     account = _told(path, assume, no_cache)
+    seen = _seen(trace, account)
     if output_format == "json":
-        _print_json(_as_json(account, file, claim) for file, given in account.claims().items() for claim in given)
+        _print_json(
+            _as_json(account, file, claim, seen.get(file, {}))
+            for file, given in account.claims().items()
+            for claim in _with_run_alone(given, seen.get(file, {}))
+        )
     else:
         from dtlint.cli.annotated import annotate
 
-        annotate(account)
+        annotate(account, seen.get(account.path, {}))
+
+
+Seen = dict[Path, dict[Any, frozenset[str]]]
+"""The dtypes that expressions had in a run, by file and by place."""
+
+
+def _seen(record: Path | None, account: Account) -> Seen:
+    """What a run saw in the files of a program; nothing where no run is named."""
+    if record is None:
+        return {}
+    from dtlint.cli.report import load_record
+    from dtlint.trace.located import Located
+    from dtlint.trace.store import RecordError
+
+    try:
+        located = Located(load_record(record), record, account.files)
+    except RecordError as error:
+        raise click.UsageError(f"--trace: {error}") from None
+    seen = {file: located.results(file) for file in account.files}
+    stale = [file for file in account.files if (inside := located.of(file)) is not None and inside.stale]
+    for file in stale:
+        click.echo(f"{file} has changed since the run; what ran on lines that changed is left out", err=True)
+    return seen
 
 
 def _tell_signatures(path: Path | None, output_format: str) -> None:
@@ -268,12 +305,23 @@ def _installed() -> list[Path]:
     return [Path(entry) for entry in sys.path if entry]
 
 
-def _as_json(account: Account, path: Path, claim: Claim) -> dict[str, object]:
+def _with_run_alone(claims: Sequence[Claim], seen: Mapping[Span, frozenset[str]]) -> list[Claim]:
+    """The claims, and those of expressions of which the source does not even tell that they are tensors."""
+    from dtlint.infer.claims.account import Claim
+
+    new = [Claim(span, None) for span in seen.keys() - {claim.span for claim in claims}]
+    return sorted([*claims, *new], key=lambda claim: claim.span)
+
+
+def _as_json(account: Account, path: Path, claim: Claim, seen: Mapping[Span, frozenset[str]]) -> dict[str, object]:
+    from_run = seen.get(claim.span) if claim.dtypes is None else None
+    dtypes = from_run or claim.dtypes
     return {
         "path": str(path),
         **_extent(account.source(path), claim.span),
-        "dtypes": None if claim.dtypes is None else sorted(claim.dtypes),
+        "dtypes": None if dtypes is None else sorted(dtypes),
         "symbolic": claim.symbolic,
+        **({"from_run": True} if from_run else {}),
     }
 
 
@@ -296,7 +344,14 @@ def _print_json(values: Iterable[object]) -> None:
 # -- one place ---------------------------------------------------------------------------------------------------------
 
 
-def _tell(program: Path | None, at: str, output_format: str, assumption: Assumption | None, no_cache: bool) -> None:
+def _tell(
+    program: Path | None,
+    at: str,
+    output_format: str,
+    assumption: Assumption | None,
+    trace: Path | None,
+    no_cache: bool,
+) -> None:
     """The dtype at one place, and the steps that led there."""
     from dtlint.infer.claims.account import shown
     from dtlint.infer.claims.bindings import assigned
@@ -310,17 +365,41 @@ def _tell(program: Path | None, at: str, output_format: str, assumption: Assumpt
         found = account.at(path, line, column - 1)
         if found is None:
             name, found = assigned(account, path, line, column - 1)
-    if found is None:
+    seen = _seen(trace, account)
+    steps = [] if found is None else [_with_run(step, seen) for step in account.why(found)]
+    if not steps:
+        steps = _of_run(account, path, line, column - 1, seen)
+    if not steps:
         raise click.UsageError(
             f"nothing at {at} is known to be a tensor; point at an expression that `dtlint infer` shows"
         )
-    steps = account.why(found)
     if output_format == "json":
         _print_json(_step_as_json(account, step) for step in steps)
         return
     click.echo(f"{name or steps[0].expression}: {steps[0].symbolic or shown(steps[0].dtypes)}")
     for step in steps:
         click.echo(f"  {_in_words(account, step)}")
+
+
+def _with_run(step: Step, seen: Seen) -> Step:
+    """The step with the dtypes of the run, where the source alone does not decide."""
+    dtypes = seen.get(step.path, {}).get(step.span) if step.dtypes is None else None
+    if dtypes is None:
+        return step
+    return replace(step, dtypes=dtypes, symbolic=None, reason="as the run saw it")
+
+
+def _of_run(account: Account, path: Path, line: int, column: int, seen: Seen) -> list[Step]:
+    """What the run alone tells: of the innermost expression at a place that ran an operator."""
+    from dtlint.diagnostic import Span
+    from dtlint.infer.claims.account import Step, text
+
+    here = Span(line, column, line, column)
+    around = sorted(span for span in seen.get(path, {}) if span.contains(here))
+    span = next((one for one in around if all(other.contains(one) for other in around)), None)
+    if span is None:
+        return []
+    return [Step(path, span, text(account.source(path), span), seen[path][span], "as the run saw it")]
 
 
 def _in_words(account: Account, step: Step) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtlint.trace.judge import FailOn
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["Reporter", "command", "report_options", "with_page"]
+__all__ = ["Reporter", "command", "load_record", "report_options", "with_page"]
 
 SCREEN = "screen"
 
@@ -213,7 +213,7 @@ def command(
         refuse_overwriting("--report", output.file, [record], "the record")
     reporter = Reporter(output_format, report_file, fail_on, quiet, everything, outputs=reports)
     try:
-        loaded = _load(record)
+        loaded = load_record(record)
     except RecordError as error:
         raise click.UsageError(str(error)) from None
     try:
@@ -225,7 +225,12 @@ def command(
     click.get_current_context().exit(code)
 
 
-def _load(path: Path) -> TraceRecord:
+def load_record(path: Path) -> TraceRecord:
+    """The record in a file, or those of all ranks in a directory, merged; what is passed over is said.
+
+    Raises:
+        RecordError: there is none that can be read.
+    """
     from dtlint.trace.merge import load_all
     from dtlint.trace.store import load
 

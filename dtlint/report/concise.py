@@ -16,7 +16,9 @@ __all__ = ["write"]
 
 
 def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, AnyRule]) -> None:
-    """Write one line for each diagnostic. `[*]` says that --fix mends it."""
+    """Write one line for each diagnostic. `[*]` says that --fix mends it; at the end stands what a run says of it."""
     for diagnostic in diagnostics:
         mark = "[*] " if diagnostic.fix and diagnostic.fix.applicability is Applicability.SAFE else ""
-        stream.write(f"{place(diagnostic.location)}: {diagnostic.code} {mark}{legible(diagnostic.message)}\n")
+        run = diagnostic.in_run
+        told = "" if run is None else f" [run: {run.verdict.value}: {legible(run.saw)}]"
+        stream.write(f"{place(diagnostic.location)}: {diagnostic.code} {mark}{legible(diagnostic.message)}{told}\n")

@@ -46,6 +46,9 @@ def _lines(diagnostic: Diagnostic) -> Iterator[Line]:
         yield [("help", "info"), (f": {legible(diagnostic.help)}", "plain")]
     if diagnostic.fix:
         yield [("fix", "info"), (f": {_promise(diagnostic.fix)}", "plain")]
+    if diagnostic.in_run:
+        run = diagnostic.in_run
+        yield [("run", "info"), (f": {run.verdict.value}: {legible(run.saw)}", "plain")]
     yield []
 
 

@@ -1,4 +1,4 @@
-"""JSON in Ruff's shape, so that what reads Ruff reads dtlint. `help` and `notes` are ours; rows and columns are from 1.
+"""JSON in Ruff's shape, so that what reads Ruff reads dtlint. `help`, `notes` and `run` are ours; rows and columns are from 1.
 
 In a notebook rows are those of the cell, and `cell` counts all cells from 1.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dtlint.catalogue import AnyRule
-    from dtlint.diagnostic import Diagnostic, Edit, Fix, Location, Note, Span
+    from dtlint.diagnostic import Diagnostic, Edit, Fix, InRun, Location, Note, Span
 
 __all__ = ["write"]
 
@@ -37,6 +37,17 @@ def _diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
         "fix": diagnostic.fix and _fix(diagnostic.fix),
         "noqa_row": diagnostic.noqa_line,
         "url": None,
+        **({} if diagnostic.in_run is None else {"run": _run(diagnostic.in_run)}),
+    }
+
+
+def _run(run: InRun) -> dict[str, object]:
+    return {
+        "verdict": run.verdict.value,
+        "saw": run.saw,
+        "dtypes": list(run.dtypes),
+        "largest": run.largest,
+        "births": run.births,
     }
 
 

@@ -79,7 +79,7 @@ def read_json(path: Path, what: str) -> Any:
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise RecordError(f"{path} is not a {what}: it is not valid JSON") from error
+        raise RecordError(f"{path} is not a {what}: it is not valid JSON; if it was cut off, write it anew") from error
 
 
 def _check(record: TraceRecord) -> None:
