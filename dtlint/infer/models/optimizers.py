@@ -201,7 +201,8 @@ def _keep_state(ctx: Context, optimizer: Value, site: object) -> None:
 def _judge_step(ctx: Context, optimizer: Ref, node: ast.AST) -> None:
     dtype = training.low_precision_of(ctx, optimizer.address)
     is_scaled = ctx.store.read(optimizer.address, training.SCALED) == Const(True)
-    if dtype == "float16" and is_scaled and not scaling.unscales_itself(ctx, optimizer, node):
+    has_float16 = is_scaled and training.has_float16_gradients(ctx, optimizer.address)
+    if has_float16 and not scaling.unscales_itself(ctx, optimizer, node):
         if training.unscaling_is_replaced(ctx):
             return
         since = training.float16_since(ctx, optimizer.address)

@@ -366,7 +366,7 @@ def _judge_half(ctx: Context, scaler: Value, given: Value, optimizer: _Identity)
     """Gradients in float16 are not unscaled: where the optimizer is unscaled, or where it is stepped, if it was not."""
     if training.unscaling_is_replaced(ctx):
         return
-    if isinstance(optimizer, Address) and training.low_precision_of(ctx, optimizer) == "float16":
+    if isinstance(optimizer, Address) and training.has_float16_gradients(ctx, optimizer):
         ctx.event("step of half parameters", scaler, given, *training.float16_since(ctx, optimizer))
 
 

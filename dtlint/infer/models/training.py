@@ -29,6 +29,7 @@ __all__ = [
     "became_float16",
     "float16_since",
     "frozen",
+    "has_float16_gradients",
     "is_frozen",
     "low_precision_of",
     "made",
@@ -120,6 +121,16 @@ def low_precision_of(ctx: Context, optimizer: Address) -> str | None:
     dtypes = {one.dtypes if isinstance(one, Tensor) else None for one in known}
     (only,) = dtypes if len(dtypes) == 1 else (None,)
     return next(iter(only)) if only is not None and len(only) == 1 and only <= LOW_PRECISION else None
+
+
+def has_float16_gradients(ctx: Context, optimizer: Address) -> bool:
+    """Does an optimizer certainly train weights that are float16? A model that was loaded so may keep parts in float32."""
+    known = [ctx.store.read(one, CONTENT) for one in trained_weights(ctx, optimizer)]
+    dtypes = {one.dtypes if isinstance(one, Tensor) else None for one in known}
+    return _FLOAT16 in dtypes and dtypes <= {_FLOAT16, _FLOAT16_OR_KEPT}
+
+
+_FLOAT16, _FLOAT16_OR_KEPT = frozenset({"float16"}), frozenset({"float16", "float32"})
 
 
 def stepped(ctx: Context, optimizer: Address) -> None:
