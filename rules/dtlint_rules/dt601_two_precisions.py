@@ -60,11 +60,15 @@ class TwoPrecisions(Rule):
             for one, other in _PAIRS:
                 if is_on(call.get(one)) and is_on(call.get(other)):
                     yield Finding(call.node, f"Raises: `{one}` and `{other}` are both True", help=_HELP)
+        written = False
         for node in nodes([facts.tree]):
             if isinstance(node, ast.Dict) and any(item(node, key) is not None for key in DEEPSPEED_KEYS):
                 enabled = [enabled_in_dict(node, name) for name in ("fp16", "bf16")]
                 if all(one is not None and one.value for one in enabled):
+                    written = True
                     yield Finding(node, f"DeepSpeed raises: {_BOTH}", help=_HELP)
+        for seen in () if written else facts.events("two precisions of DeepSpeed"):
+            yield Finding(seen.node, f"DeepSpeed raises: {_BOTH}", help=_HELP)
 
     def on_settings(self, file: SettingsFile, beside: Callable[[str], SettingsFile | None]) -> Iterator[InSettings]:
         for mapping in mappings(file.root) if file.kind == TRAINER else ():

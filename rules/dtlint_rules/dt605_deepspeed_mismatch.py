@@ -123,10 +123,10 @@ def _against(file: SettingsFile, beside: Callable[[str], SettingsFile | None]) -
 
 
 def _asked(call: TrainerArguments, precision: str) -> bool | None:
-    """Do the arguments ask for a precision? `*_full_eval` counts. Those of trl have one by their release."""
+    """Do the arguments ask for a precision? `*_full_eval` counts. Those of trl have bf16 by their release, and fp16 by none."""
     flags = [call.get(name) for name in (precision, f"{precision}_full_eval")]
     if Const(True) in flags:
         return True
     if any(one not in (None, Const(False)) for one in flags):
         return None
-    return None if call.is_trl and flags[0] is None else False
+    return None if call.is_trl and precision == "bf16" and flags[0] is None else False

@@ -48,6 +48,9 @@ def _initialise(ctx: Context, arguments: Arguments) -> Value:
     config = arguments.keywords.get("config") or arguments.keywords.get("config_params") or TOP
     given = arguments.get(1, "model") or TOP
     half = _half(ctx, config) if arguments.complete else _UNKNOWN
+    if isinstance(config, Ref) and all(_is_on(ctx, config, *names) for names in (("fp16",), ("bf16", "bfloat16"))):
+        ctx.site = arguments.node
+        ctx.event("two precisions of DeepSpeed", config)
     if half is _UNKNOWN:
         ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
         return TOP
@@ -98,6 +101,12 @@ def _half(ctx: Context, config: Value) -> object:
     if enabled["fp16"]:
         return "float16"
     return "bfloat16" if enabled["bf16"] or enabled["bfloat16"] else None
+
+
+def _is_on(ctx: Context, config: Value, *names: str) -> bool:
+    """Does a configuration certainly enable a precision, by one of its names?"""
+    settings = _settings(ctx, config)
+    return settings is not None and any(_entry(ctx, settings, name, "enabled") is True for name in names)
 
 
 def _settings(ctx: Context, config: Value) -> Any:
