@@ -7,7 +7,7 @@ Each operator that the call leads to is noted with the lines of the package that
 - **left**: all floating arguments of the call had the assumed dtype, a floating tensor of its result has another, and this is
   the last operator on the way there that was given a tensor of the assumed dtype, or wrote one into a tensor of another.
   What is made like a tensor, for its shape alone, does not count; nor do torch's losses, for which float32 is right, and
-  casts of what was wide before. A cast that is undone reaches no result, and is none.
+  casts of what was wide before. A cast that is undone reaches no result, and is none. Those before the last have **passed**.
 - **broke**: it gave inf or NaN of what was finite, where no operator of that line does in float32, of the same arguments. For
   integers: the result is not that of int64.
 - **lost**: it was given a number that is 0, 1 or inf in the assumed dtype, and is not.
@@ -144,6 +144,8 @@ class _Watch(TorchFunctionMode):
         self.notes = Notes()
         self.departed: dict[int, tuple[torch.Tensor, frozenset[Happening]]] = {}
         """By identity the tensors of other dtypes that came from the assumed one, each kept alive, with the operators."""
+        self.passed: set[Happening] = set()
+        """Every operator that gave another dtype, though another on the way to the result may have done so as well."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, name = kwargs or {}, _name(func)
@@ -180,9 +182,11 @@ class _Watch(TorchFunctionMode):
 
     def note_departures(self, result: Any) -> None:
         """Note where the floating tensors of the call's result left the dtype."""
-        for one in _floating(result):
-            if one.dtype != self.dtype:
-                self.notes.happened.update(self.departed.get(id(one), (one, frozenset()))[1])
+        left = [one for one in _floating(result) if one.dtype != self.dtype and id(one) in self.departed]
+        for one in left:
+            self.notes.happened.update(self.departed[id(one)][1])
+        if left:
+            self.notes.happened.update(self.passed)
 
     def _follow(
         self, made: torch.Tensor, given: list[torch.Tensor], before: list[torch.dtype], here: Happening | None
@@ -197,6 +201,7 @@ class _Watch(TorchFunctionMode):
         makes = here is not None and (here.op.endswith("_like") or here.op.startswith("new_"))
         if here is not None and self.dtype in before and not makes:
             sources = frozenset({here})
+            self.passed.add(Happening("passed", here.chain, here.op))
         else:
             known = [self.departed[id(one)] for one in given if id(one) in self.departed]
             sources = frozenset(one for tensor, found in known if tensor.dtype != self.dtype for one in found)
