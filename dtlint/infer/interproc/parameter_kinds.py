@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import at_least, join, join_all
 from dtlint.infer.domain.values import Tensor, Union, Unknown, Value, choices
-from dtlint.infer.interproc.misuses import WHOLE, kinds_by_reading, of_dtypes
+from dtlint.infer.interproc.misuses import kinds_by_reading, of_dtypes
 from dtlint.infer.interproc.parameter_ranks import least_dimensions
 from dtlint.infer.interproc.parameter_uses import Use, uses_of_parameters
 from dtlint.infer.interproc.signatures import parameter_key
@@ -59,6 +59,7 @@ class Kind(Enum):
         return self not in (Kind.WHOLE, Kind.OTHER)
 
 
+_INDEX_OR_MASK = frozenset({"int64", "bool"})
 _MOST_CALLS = 3
 """How far a parameter is followed that is passed on and on."""
 
@@ -197,7 +198,7 @@ class ParameterKinds:
         kind = kinds_by_use(definition).get(parameter.arg, Kind.OPEN)
         dimensions = least_dimensions(definition.node).get(parameter.arg, 1)
         if kind is Kind.WHOLE and self._supposes and isinstance(value, Tensor) and value.dtypes is None:
-            return Tensor(WHOLE, None, at_least(dimensions) if value.rank is None else value.rank)
+            return Tensor(_INDEX_OR_MASK, None, at_least(dimensions) if value.rank is None else value.rank)
         if not kind.may_be_floating:
             return value
         is_target = parameter_key(parameter.arg, parameter.lineno, parameter.col_offset) in self._targets

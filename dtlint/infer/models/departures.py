@@ -32,8 +32,11 @@ def marked(ctx: Context, op: str, operands: Sequence[Value], result: Value) -> V
         if not own <= (given[0].dtypes or frozenset()):  # of what was wide before: its author chose the dtype
             return _with(result, own, frozenset())
         leaves = _leaves(result, own)
-    elif any(one.dtypes == own for one in given) and not _makes(op):
-        leaves = _leaves(result, own) or any(widens_perhaps(one, own) and not places_left(one) for one in given)
+    elif any(own <= (one.dtypes or frozenset()) <= FLOATING for one in given) and not _makes(op):
+        widens = any(one.dtypes == own for one in given) and any(
+            widens_perhaps(one, own) and not places_left(one) for one in given
+        )
+        leaves = widens or _leaves(result, own)
     else:
         leaves = False
     if leaves and ctx.site is not None:

@@ -28,6 +28,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import plain_tensors, ranks, scaling, shapes
 from dtlint.infer.models.casts import device_of, dtype_of
+from dtlint.infer.models.handed_over import supposed
 from dtlint.infer.models.ops import ask, default_dtypes
 from dtlint.infer.models.ranges import elements, of_op
 from dtlint.infer.models.registry import attribute, model
@@ -464,6 +465,8 @@ def _clamped(ctx: Context, op: str, arguments: Arguments) -> Value:
         bounds = [_as_number(one) if isinstance(one, Tensor) else one for one in bounds]
     result = value
     for bound in bounds:
+        if isinstance(bound, Unknown) and bound != NO_TENSOR and supposed(ctx):
+            continue
         if isinstance(bound, Unknown) and bound != NO_TENSOR:
             return Tensor(None, None, -1 if value.rank not in (None, 0) else None)
         recorder, ctx.recorder = ctx.recorder, None  # nothing is added
