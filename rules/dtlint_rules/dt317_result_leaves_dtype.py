@@ -75,6 +75,7 @@ class ResultLeavesDtype(Rule):
             if _is_departure(seen.what, assumed.inputs):
                 happened.setdefault(seen.what.node, seen)
         told: set[ast.AST] = set()
+        undone = {facts.around.function(one.node) for one in facts.operations() if _narrows(one.what, assumed.inputs)}
         for result in (one for function in public_functions(facts.tree.body) for one in returned(function)):
             for value in (one for node in _items(result) for one in _tensors(facts.value(node), assumed.inputs)):
                 for place in (about for name, about in value.extra if name == LEFT):
@@ -82,7 +83,8 @@ class ResultLeavesDtype(Rule):
                     if found is None or found.node in told:
                         continue
                     # what is cast on one path may be cast back under the same condition
-                    if assumed.inputs not in (value.dtypes or ()) or _wider(found.what, assumed.inputs) is not None:
+                    is_undone = assumed.inputs in (value.dtypes or ()) and facts.around.function(found.node) in undone
+                    if not is_undone or _wider(found.what, assumed.inputs) is not None:
                         told.add(found.node)
                         yield _finding(found, assumed.inputs, result)
 
@@ -94,6 +96,14 @@ def _wider(operation: Operation, dtype: str) -> Operand | None:
     if result.dtypes is not None and dtype in result.dtypes:
         return next((one for one in tensors(operation) if widens_perhaps(one.value, frozenset({dtype}))), None)
     return next((one for one in tensors(operation) if one.dtypes == result.dtypes), None)
+
+
+def _narrows(operation: Operation, dtype: str) -> bool:
+    """Does it cast to this dtype what has another one, on some path at least?"""
+    given = [one.dtypes for one in tensors(operation)[:1]]
+    is_cast = last_name_of(operation) in TO_FLOATING | {"to", "type", "type_as"}
+    result = operation.result.dtypes if isinstance(operation.result, Tensor) else None
+    return is_cast and dtype in (result or ()) and any(one and one != {dtype} for one in given)
 
 
 def _items(returned: ast.expr) -> list[ast.expr]:

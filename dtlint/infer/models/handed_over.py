@@ -40,6 +40,8 @@ _PROMOTING = frozenset(
     }
 )
 """Ops whose result has the dtype that their operands promote to."""
+_ALIKE = frozenset({"matmul", "mm", "bmm", "mv", "linear", "cdist", "dist", "dot", "outer"})
+"""Ops that take two tensors of one dtype, and nothing else in their places."""
 
 
 def supposed(ctx: Context) -> frozenset[str]:
@@ -53,7 +55,10 @@ def supposed(ctx: Context) -> frozenset[str]:
 def beside_known(ctx: Context, op: str, args: Sequence[Value]) -> Sequence[Value]:
     """The operands of an op, those of which nothing is known of the dtype of the floating tensor that they meet; and with
     dimensions, unless they are known to have none."""
-    if op.rpartition(".")[2].strip("_") not in _PROMOTING or len(args) < 2:
+    name = op.rpartition(".")[2].strip("_")
+    if name in _ALIKE and len(args) > 1 and supposed(ctx):
+        args = [*(Tensor() if one == TOP else one for one in args[:2]), *args[2:]]
+    if name not in _PROMOTING | _ALIKE or len(args) < 2:
         return args
     tensors = [one for one in args if isinstance(one, Tensor)]
     if not any(_is_open(one.dtypes) or one.rank is None for one in tensors) or not supposed(ctx):
