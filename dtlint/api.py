@@ -323,6 +323,7 @@ def trace(
     watch: str | torch.dtype | Iterable[str | torch.dtype] = (),
     module: str | Iterable[str] = (),
     assume: str | torch.dtype | None = None,
+    eager: bool = True,
 ) -> _Tracing: ...
 
 
@@ -336,6 +337,7 @@ def trace(
     watch: str | torch.dtype | Iterable[str | torch.dtype] = (),
     module: str | Iterable[str] = (),
     assume: str | torch.dtype | None = None,
+    eager: bool = True,
 ) -> Any:
     """Trace a block of a program, or each call of a function, which then ends with the report on stderr.
 
@@ -356,6 +358,8 @@ def trace(
         watch: dtypes whose values are judged, `torch.float16` or `"float16"`, one or several; all by default.
         module: patterns of module paths to look at, as in `"blocks.*.attn"`.
         assume: `torch.float16` or `"float16"` also tells what that dtype would have done.
+        eager: functions under torch.compile run eagerly, so that their values are seen. Else they run compiled, and
+            are known by the dtypes in the graphs that are captured during the trace.
 
     Raises:
         ValueError: an argument says nothing that can be done.
@@ -369,7 +373,7 @@ def trace(
     watched = _dtype_names(watch if isinstance(watch, Iterable) and not isinstance(watch, str) else [watch])
     modules = [module] if isinstance(module, str) else list(module)
     assumed = None if assume is None else _dtype_names([assume])[0]
-    tracing = _Tracing(Options.parse(steps, every, only, watched, modules, assumed))
+    tracing = _Tracing(Options.parse(steps, every, only, watched, modules, assumed, eager))
     return tracing if function is None else tracing(function)
 
 

@@ -61,6 +61,12 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 multiple=True,
                 help="Record only operators within modules of this path, such as blocks.0 or '*.attn'; may be repeated.",
             ),
+            click.option(
+                "--eager",
+                is_flag=True,
+                help="Run functions under torch.compile eagerly, with values; else they run compiled, and are known by"
+                " the dtypes in their graphs. Implied by --assume, --plan and --simulate.",
+            ),
             click.option("--assume", metavar="DTYPE", help="Also tell what this dtype would have done: float16."),
         )
     ):
@@ -138,7 +144,7 @@ def command(
         raise click.UsageError(
             f"{script} is a notebook: convert it to a script (jupyter nbconvert --to script), and trace that"
         )
-    options = _options(**look)
+    options = _options(**{**look, "eager": look["eager"] or simulate is not None or look["assume"] is not None})
     plan = None
     if plan_file is not None:
         plan, options = _loaded_plan(plan_file), _for_plan(options)
@@ -184,12 +190,19 @@ def _baseline(file: Path | None, update: bool, factor: float, quiet: bool, rank:
 
 
 def _options(
-    steps: str | None, every: int, only: str | None, watch: str, modules: tuple[str, ...], assume: str | None
+    steps: str | None,
+    every: int,
+    only: str | None,
+    watch: str,
+    modules: tuple[str, ...],
+    assume: str | None,
+    eager: bool,
 ) -> Options:
     from dtlint.trace.options import Options, OptionsError
 
     try:
-        return Options.parse(steps, every, only, [name for name in watch.split(",") if name.strip()], modules, assume)
+        watched = [name for name in watch.split(",") if name.strip()]
+        return Options.parse(steps, every, only, watched, modules, assume, eager)
     except OptionsError as error:
         raise click.UsageError(f"--{error}") from None
 
@@ -212,7 +225,7 @@ def _for_plan(options: Options) -> Options:
         raise click.UsageError(
             "--plan looks at the values of all modules: leave out --assume, --module, --only and --watch"
         )
-    return replace(options, gradients=True)
+    return replace(options, gradients=True, eager=True)
 
 
 def _refuse_simulating(device: str) -> None:

@@ -149,7 +149,8 @@ def _none_found(record: TraceRecord) -> str:
         return "not looked for, as only dtypes were traced"
     among = f" in {' or '.join(record.watched)}" if record.watched else ""
     within = " in what was traced" if record.covers else " in the steps that were traced" if record.left_out else ""
-    return f"none{among}{within} that the program did not mean"
+    beside = " outside compiled code" if any(unseen.in_graphs for unseen in record.unseen) else ""
+    return f"none{among}{within}{beside} that the program did not mean"
 
 
 def _section(diagnostics: Sequence[Diagnostic], codes: Sequence[str], title: str) -> Iterator[Line]:

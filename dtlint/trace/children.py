@@ -49,6 +49,8 @@ class Children:
         """Those that multiprocessing's fork server was asked for."""
         self.started = 0
         """Those that were begun as any command is, and are Python."""
+        self.apart = 0
+        """Is a compiler at work? What begins meanwhile is not counted."""
         self._patches = Patches()
 
     def install(self) -> None:
@@ -82,7 +84,7 @@ class Children:
     def _spawning(self, get_command_line: Callable[..., list[str]]) -> Callable[..., list[str]]:
         @functools.wraps(get_command_line)
         def spawning(*args: Any, **kwargs: Any) -> list[str]:
-            self.spawned += 1
+            self.spawned += not self.apart
             return get_command_line(*args, **kwargs)
 
         return spawning
@@ -98,7 +100,7 @@ class Children:
     def _starting(self, begin: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(begin)
         def starting(process: Any, args: Any, *rest: Any, **kwargs: Any) -> None:
-            self.started += _is_python(args)
+            self.started += not self.apart and _is_python(args)
             begin(process, args, *rest, **kwargs)
 
         return starting

@@ -81,8 +81,9 @@ class _Export:
         tracer = self.tracer
         tracer.series.take(tracer.flow.step)
         nowhere = tracer.sites.nowhere
-        sites = [*tracer.sites.all.values(), nowhere]
-        signatures = [s for site in sites for s in site.signatures.values() if not s.op.reads]
+        graphs = tracer.captured.sites if tracer.captured is not None else {}
+        sites = [*tracer.sites.all.values(), *graphs.values(), nowhere]
+        signatures = [s for site in sites for s in site.signatures.values() if s.count and not s.op.reads]
         self._entry_of = {id(signature): number for number, signature in enumerate(signatures)}
         self._inside = _composites(sites)
         entries = [self._entry(signature) for signature in signatures]

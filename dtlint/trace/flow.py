@@ -23,7 +23,7 @@ from dtlint.trace.totals import Totals
 from dtlint.trace.wraps import Wraps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dtlint.trace.signature import Signature
     from dtlint.trace.site import Site
@@ -178,6 +178,13 @@ class Flow:
             key = self.storages.write(x, signature)
             self._outside.add(key)
             self._log += (None, 0, signature, (), key, False)
+
+    def came_from(self, signature: Signature, inputs: Iterable[Tensor], x: Tensor) -> None:
+        """Compiled code has made `x`, by an operator of its graph, of these: it is judged whenever it is read."""
+        key = self.storages.write(x, signature)
+        self._outside.add(key)
+        known = tuple(k for k in (i.untyped_storage()._cdata for i in inputs) if k in self._made)
+        self._log += (None, 0, signature, known, key, True)
 
     def lend(self, x: Tensor, array: Any) -> None:
         """NumPy may write into the storage of `x` as long as `array` lives."""

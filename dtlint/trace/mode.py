@@ -19,6 +19,7 @@ from torch.nn import Parameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dtlint.trace.assumed import Assumed
+from dtlint.trace.captured import Captured, can_capture
 from dtlint.trace.children import Children
 from dtlint.trace.elsewhere import Elsewhere
 from dtlint.trace.flow import Flow, tensors_in
@@ -79,7 +80,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operators = 0
         self.passed_by = 0
         """Operators of modules that are not looked at."""
-        self.elsewhere = Elsewhere(self.flow.lend)
+        self.captured = Captured(self) if not options.eager and can_capture() else None
+        """The graphs of compiled code; None where that runs eagerly."""
+        self.elsewhere = Elsewhere(self.flow.lend, self.captured)
         self.children, self._counts_children = children or Children(), children is None
         self._ops: dict[int, Op] = {}
         """By id of the operator, which `Op` keeps alive: its own hash is slow."""
@@ -115,7 +118,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             node = _node()
             site = self._site(_frame().f_back, node)
             if not site.kept:
-                self._passed_by(op, args, out)
+                self._passed_by(op, args, out, site)
                 return out
             self.operators += 1
             signature = (site.forward if node is None else site.backward).get(op)
@@ -158,8 +161,11 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _site(self, frame: FrameType | None, node: Any) -> Site:
         """Where an operator called from `frame` was asked for: the running line, or in the backward the forward's."""
-        if node is not None and (frame is None or frame.f_code is ENGINE):
-            return self.sites.forward(node)
+        if node is not None:
+            if frame is None or frame.f_code is ENGINE:
+                return self.sites.forward(node)
+            if self.captured is not None and self.sites.forward(node) is self.captured.inside:
+                return self.captured.inside
         while frame is not None and frame.f_code is PARTS and frame.f_back is not None:
             frame = frame.f_back.f_back  # past the handler that took a composite operator apart
         site = self.sites.where(frame or _frame(), node)
@@ -168,6 +174,10 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._last_node = number
             self.sites.made_node(number - 1, site)
         return site
+
+    def nodes_are_known(self) -> None:
+        """The site of every autograd node that was made so far is noted: the next operator has made none of them."""
+        self._last_node = _next()
 
     # -- the cold path ----------------------------------------------------------------------------------------------
 
@@ -277,13 +287,16 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 )
             self.flow.read(signature, args[0])
 
-    def _passed_by(self, op: Op, args: Any, out: Any) -> None:
+    def _passed_by(self, op: Op, args: Any, out: Any, site: Site) -> None:
         """An operator of a module that is not looked at: what it writes in place is as if written by nobody seen.
 
         A result of its own is not known at all, and is met by its first reader as any data from outside.
         """
-        self.passed_by += 1
         self.flow.forget_before()
+        if self.captured is not None and site is self.captured.inside:
+            self.captured.came_from(args, out)
+            return
+        self.passed_by += 1
         if op.writes:
             for x in tensors_in((args[:1], out)):  # with `out=`, what is written is no first argument but the result
                 self.flow.written_unseen(x)
@@ -405,7 +418,11 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # no wrapper around the hot path: nothing is compiled while it runs
+        return False  # no wrapper around the hot path: `Captured` keeps dynamo out of it
+
+    def ignore_compile_internals(self) -> bool:  # type: ignore[override]
+        """Do not keep torch from compiling: what is compiled is known from its graph."""
+        return self.captured is not None
 
 
 PARTS = Tracer._in_parts.__code__

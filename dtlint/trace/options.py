@@ -51,6 +51,8 @@ class Options:
     """A narrower dtype that the run is judged by as well."""
     gradients: bool = False
     """Is it also counted how many values of the weights' gradients are 0? With `assume` they always are."""
+    eager: bool = True
+    """Do functions under torch.compile run eagerly, with values? Else they run compiled, and are known from graphs."""
 
     @classmethod
     def parse(
@@ -61,6 +63,7 @@ class Options:
         watch: Iterable[str] = (),
         modules: Iterable[str] = (),
         assume: str | None = None,
+        eager: bool = True,
     ) -> Options:
         """From words as a person writes them.
 
@@ -71,6 +74,7 @@ class Options:
             watch: names of dtypes, as `float16`; all of `VALUES` if there are none.
             modules: patterns as a shell has them, as `blocks.*.attn`; what lies within a module that matches counts.
             assume: the name of a narrower dtype.
+            eager: run functions under torch.compile eagerly.
 
         Raises:
             OptionsError: one of these says nothing that can be done.
@@ -87,7 +91,8 @@ class Options:
             raise OptionsError("module '' is no path; write one such as blocks.0 or blocks.*.attn")
         if assume is not None and assume not in ASSUMED:
             raise OptionsError(_why_not(assume))
-        return cls(first, last, every, frozenset() if only else watched or frozenset(VALUES), tuple(modules), assume)
+        watch = frozenset() if only else watched or frozenset(VALUES)
+        return cls(first, last, every, watch, tuple(modules), assume, eager=eager)
 
     def traces(self, step: int) -> bool:
         """Is this step, counted from 1, one to trace?"""

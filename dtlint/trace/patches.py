@@ -23,6 +23,11 @@ class Patches:
         self._replaced.append((owner, name, own, value))
         return before
 
+    @property
+    def functions(self) -> list[Any]:
+        """What stands in the places now."""
+        return [value for *_, value in self._replaced]
+
     def undo(self) -> None:
         """Put all back, the last first. What another has replaced since is left to him."""
         while self._replaced:

@@ -12,11 +12,13 @@ from dtlint.trace.words import listed
 
 __all__ = [
     "CALLS",
+    "COMPILED",
     "NOTHING",
     "NO_FILE",
     "REACHED",
     "SCHEMA",
     "UNKNOWN",
+    "VALUES_IN_GRAPHS",
     "VANISHES",
     "WITHOUT_OVERFLOW",
     "DtypeError",
@@ -36,6 +38,12 @@ __all__ = [
     "Unseen",
     "Weight",
 ]
+
+VALUES_IN_GRAPHS = "values inside compiled graphs; --eager runs compiled functions eagerly, and shows them"
+"""What is not seen of compiled code, which is known by the dtypes in its graphs."""
+
+COMPILED = "a result of compiled code"
+"""The subject of an event: what came in where no operator was seen that made it, but the graph of one is known."""
 
 SCHEMA = 2
 """Raised when an older reader would misread a newer record. What 2 added has defaults, so that 1 is still read."""
@@ -341,6 +349,11 @@ class Unseen:
     """Left out on purpose, as by an option."""
     made_up_for: bool = False
     """Is nothing missed by it, since it was judged in another way?"""
+
+    @property
+    def in_graphs(self) -> bool:
+        """Is it about values inside compiled code?"""
+        return self.what == VALUES_IN_GRAPHS
 
 
 @dataclass(slots=True)

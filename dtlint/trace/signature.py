@@ -6,7 +6,7 @@ Who asked for a cast, which operand raised a dtype, how much work a product is: 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from dtlint.trace.event import Event
     from dtlint.trace.ops import Op
-    from dtlint.trace.site import Site, Sites
-    from dtlint.trace.storages import Storages
+    from dtlint.trace.site import Site
 
 __all__ = ["Input", "Signature", "is_special", "learn"]
 
@@ -48,6 +47,28 @@ LOW = frozenset((torch.float16, torch.bfloat16))
 
 FARTHEST = 32
 """Operators that only kept a dtype, between one that has it and the one that decided it."""
+
+
+class Makers(Protocol):
+    """Knows who wrote a storage."""
+
+    def maker(self, x: Tensor) -> Signature | None:
+        """Who wrote this tensor's storage last, as far as it was seen."""
+
+
+class Names(Protocol):
+    """Knows parameters and buffers."""
+
+    def name_of(self, storage: int) -> str:
+        """`parameter fc.weight`, of what lives in a storage; else ""."""
+
+
+class HasModules(Protocol):
+    """Leads to the names of modules' tensors."""
+
+    @property
+    def modules(self) -> Names:
+        """Of the modules that ran."""
 
 
 class Input:
@@ -224,7 +245,7 @@ def _telling(a: Any) -> Any:
 
 
 def learn(
-    site: Site, op: Op, args: Any, kwargs: Any, out: Any, backward: bool, storages: Storages, sites: Sites
+    site: Site, op: Op, args: Any, kwargs: Any, out: Any, backward: bool, storages: Makers, sites: HasModules
 ) -> Signature:
     """Judge an operator on its first call with these dtypes at this site."""
     signature = Signature(site, op, backward)

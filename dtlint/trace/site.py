@@ -29,13 +29,28 @@ if TYPE_CHECKING:
     from dtlint.trace.ops import Op
     from dtlint.trace.signature import Signature
 
-__all__ = ["PLAIN", "ModulePaths", "Site", "Sites", "Source", "is_weight", "shown", "source_of"]
+__all__ = [
+    "CALL",
+    "CAST_METHODS",
+    "PLAIN",
+    "ModulePaths",
+    "Site",
+    "Sites",
+    "Source",
+    "is_own",
+    "is_weight",
+    "shown",
+    "source_of",
+]
 
 ENGINE = torch.autograd.graph._engine_run_backward.__code__
 """The frame under which autograd calls operators of its own accord."""
 
 CALL = nn.Module._wrapped_call_impl.__code__
 """The frame in which a module runs; its `self` is the module."""
+
+COMPILED_MODULE = "_orig_mod"
+"""The name under which what `torch.compile(model)` gives holds the model; paths are told without it."""
 
 MODULE_FILE = str(nn.modules.module.__file__)
 """Where `model.half()` and `model.to(dtype)` cast: torch's code, but what the user asked for."""
@@ -114,10 +129,15 @@ def shown(file: str, here: Path) -> str:
     return path.relative_to(here).as_posix() if path.is_absolute() and path.is_relative_to(here) else file
 
 
+def is_own(file: str) -> bool:
+    """Is this file the program's own, and not of an installed package?"""
+    return not (INSTALLED.search(file) or file.startswith(HIDDEN))
+
+
 def _own_caller(frame: FrameType) -> tuple[str, int]:
     """The file and line of the program's own by which an installed package came to run `frame`; "" and 0 if it is own."""
     at: FrameType | None = frame
-    while at is not None and (INSTALLED.search(at.f_code.co_filename) or at.f_code.co_filename.startswith(HIDDEN)):
+    while at is not None and not is_own(at.f_code.co_filename):
         at = at.f_back
     if at is None or at is frame or at.f_code.co_filename.startswith("<"):
         return "", 0
@@ -131,6 +151,8 @@ class Site:
         *("code", "file", "lasti", "line", "inner", "inner_lasti", "inner_line", "module", "kept"),
         *("backward", "forward", "signatures", "caller", "caller_line"),
     )
+    captured = False
+    """Is it known from a graph that torch.compile captured?"""
 
     def __init__(self, frame: FrameType, inner: FrameType, module: str, kept: bool = True) -> None:
         self.code, self.lasti, self.line = frame.f_code, frame.f_lasti, frame.f_lineno
@@ -218,7 +240,8 @@ class ModulePaths:
             above = above.f_back
         for name, child in root.named_modules():
             if id(child) not in self.known:
-                self._keep(child, name or type(child).__name__)
+                path = ".".join(part for part in name.split(".") if part != COMPILED_MODULE)
+                self._keep(child, path or type(child).__name__)
         if id(module) not in self.known:
             self._keep(module, type(module).__name__)
         return self.known[id(module)][1]
@@ -298,6 +321,10 @@ class Sites:
                 return self.nowhere
             site = self.all[key] = Site(frame, inner, path, self.covers(path))
         return site
+
+    def is_mine(self, file: str) -> bool:
+        """Is a line of this file a place to tell of, and not torch's or the tracer's own?"""
+        return self._mine[file]
 
     def raised(self, frames: Sequence[FrameType]) -> Site:
         """Where an exception left the user's code, given the frames that it passed, the outermost first."""

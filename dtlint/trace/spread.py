@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dtlint.trace.event import Bad, Event
 from dtlint.trace.ops import IMPOSSIBLE, ROWS
+from dtlint.trace.schema import COMPILED
 from dtlint.trace.signature import BARS
 from dtlint.trace.site import PLAIN
 from dtlint.trace.slots import Range
@@ -376,7 +377,7 @@ class Spread:
             makers = (maker, *(known.maker for known in signature.inputs))
             event.brought = next(filter(None, map(collective_of, makers)), "")
             if maker is not None and not (maker.op.brings or event.brought or hidden or unwatched):
-                subject = CHANGED
+                subject = COMPILED if maker.site.captured else CHANGED
             event.subject = subject or self.modules.name_of(key)
             event.hidden, event.unwatched = hidden, unwatched
             event.bad = self._how_much(signature, key) if self._still(key) else None

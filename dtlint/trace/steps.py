@@ -43,6 +43,8 @@ class Steps:
         """Optimizer steps whose operators were not looked at: what they did is judged on the weights, once."""
         self.traced = 0
         """Steps that have ended while the tracer was on."""
+        self.compiled = False
+        """Is there an optimizer step inside compiled code, where it is not known to end?"""
         self.marked = False
         """Does the program tell where a step ends? Then optimizers do not."""
         self.heard: Callable[[Tracer], None] | None = None
@@ -70,8 +72,16 @@ class Steps:
 
     # -- the optimizer ----------------------------------------------------------------------------------------------
 
+    @property
+    def entries(self) -> list[Any]:
+        """The functions by which torch comes here."""
+        return [Steps._before, Steps._after, *self._patches.functions]
+
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimizer steps. With a closure, the model runs in there: then the tracer stays."""
+        if torch.compiler.is_compiling():
+            self.compiled = True
+            return
         if self.tracer.resting:
             return
         with self._judging():
@@ -100,6 +110,8 @@ class Steps:
         return left
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
         self._stepped = True
         if not self.tracer.resting:
             step = sys._getframe(1)

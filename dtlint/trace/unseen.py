@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from dtlint.trace.ops import REFORMULATED
 from dtlint.trace.options import VALUES
-from dtlint.trace.schema import Unseen
+from dtlint.trace.schema import VALUES_IN_GRAPHS, Unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import torch
 
+    from dtlint.trace.captured import Captured
     from dtlint.trace.elsewhere import Elsewhere
     from dtlint.trace.mode import Tracer
     from dtlint.trace.signature import Signature
@@ -35,6 +36,8 @@ def unseen_of(tracer: Tracer, signatures: Sequence[Signature], place: Places) ->
     yield from _steps(tracer)
     yield from tracer.children.unseen()
     yield from _elsewhere(tracer.elsewhere)
+    if tracer.captured is not None:
+        yield from _captured(tracer.captured)
 
 
 def _not_judged(watched: frozenset[torch.dtype], signatures: Sequence[Signature]) -> dict[str, list[Signature]]:
@@ -65,12 +68,25 @@ def _steps(tracer: Tracer) -> Iterator[Unseen]:
     if steps.silenced:
         what = "optimizer steps within; the weights were checked after each"
         yield Unseen(what, steps.silenced, by_design=True, made_up_for=True)
+    if steps.compiled:
+        yield Unseen("optimizer steps inside compiled code; call dtlint.step() where each ends", 1)
     if tracer.passed_by:
         what = f"operators that {tracer.options.module_words} left out"
         yield Unseen(what, tracer.passed_by, by_design=tracer.operators > 0)
     left_out = tracer.flow.step - steps.traced
     if left_out:
         yield Unseen(f"steps that {tracer.options.left_out} left out", left_out, by_design=steps.traced > 0)
+
+
+def _captured(captured: Captured) -> Iterator[Unseen]:
+    """Compiled code, whose graphs tell dtypes and no values."""
+    if captured.calls:
+        yield Unseen(VALUES_IN_GRAPHS, captured.calls)
+    for reason, count in captured.unread.items():
+        yield Unseen(f"operators of compiled graphs that could not be read ({reason}); --eager shows them", count)
+    if captured.rounded:
+        what = "half-precision results that inductor may keep in float32, within a kernel that it fuses"
+        yield Unseen(what, captured.rounded)
 
 
 def _elsewhere(elsewhere: Elsewhere) -> Iterator[Unseen]:

@@ -8,6 +8,7 @@ from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.rule import RuntimeRule
 from dtlint.trace.options import VALUES
+from dtlint.trace.schema import COMPILED
 from dtlint.trace.words import listed, shorten
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class CameIn(RuntimeRule):
 
 
 def _help(record: TraceRecord, event: Event) -> str:
+    if event.subject == COMPILED:
+        return "run with --eager to see where it was made"
     if event.brought or event.entry is None:
         return f"it was made where this trace does not look: {_elsewhere(record)}"
     if event.unwatched:
@@ -99,6 +102,8 @@ def _without(options: Sequence[str]) -> str:
 
 def _elsewhere(record: TraceRecord) -> str:
     """Where else to look."""
+    if any(unseen.in_graphs for unseen in record.unseen):
+        return "run with --eager, if compiled code made it"
     if record.world > 1:
         return "see the other ranks' records too"
     if record.narrowed:

@@ -18,9 +18,9 @@ class Unseen(RuntimeRule):
 
     ## What it does
     Tells what was not judged and how often: operators in other threads, in captured CUDA graphs, on sparse or nested
-    tensors, results of tensor subclasses and of dtypes that have no range, functions that torch.compile would have
-    compiled. What is left out on purpose and made up for elsewhere is not told: the operators inside an optimizer's
-    step, whose weights are judged after it.
+    tensors, results of tensor subclasses and of dtypes that have no range, values inside code that torch.compile
+    compiled, or, with `--eager`, functions that it would have compiled. What is left out on purpose and made up for
+    elsewhere is not told: the operators inside an optimizer's step, whose weights are judged after it.
 
     ## Why it matters
     A trace without findings says something only about what it saw. `--fail-on unseen` asks for all of it.
