@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import torch
 
+    from dtlint.trace.schema import Growth
     from dtlint.trace.signature import Signature
     from dtlint.trace.site import Site
     from dtlint.trace.slots import Range
@@ -31,6 +32,7 @@ class Event:
         "brought",
         "dtype",
         "eps",
+        "growth",
         "hidden",
         "high",
         "inputs",
@@ -78,9 +80,11 @@ class Event:
         self.bad: Bad | None = None
         """Of what came in: how much of it."""
         self.maker: Signature | None = None
-        """Of a pole: the operator that made the operand which was 0."""
+        """Of a pole, or of 0/0: the operator that made the operand which was 0."""
         self.rate: Any = None
         """The learning rate, where an optimizer's step spoilt a weight."""
+        self.growth: Growth | None = None
+        """How much the weights had grown in the steps before, where that is much."""
         self.number: float | None = None
         """The Python number among the operands, where each call had the same."""
         self.times = self.spread = 0

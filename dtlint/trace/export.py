@@ -221,6 +221,7 @@ class _Export:
             sample=event.bad.sample if event.bad is not None else -1,
             samples=event.bad.samples if event.bad is not None else 0,
             rate=event.rate,
+            grown=event.growth,
             partly=bool(options.modules) or options.watch != frozenset(VALUES),
         )
 

@@ -67,6 +67,8 @@ class Flow:
         self._lent: Counter[int] = Counter()
         """Storages that NumPy may write, with the number of arrays over each that are alive."""
         self._arrays: dict[int, weakref.ref[Any]] = {}
+        self._weights: dict[int, Any] = {}
+        """Storages of the weights that were judged after a step since the last flush, with their learning rates."""
         self.before: dict[int, tuple[Slots, int]] = {}
         """Of the operator in place that runs: where its targets were judged before it, as far as that was due."""
 
@@ -123,11 +125,11 @@ class Flow:
             made[key] = None
             if x.dtype in self.watched:
                 self.spread.laid[key] = x.shape, x.stride(), int(x.storage_offset())
-                self._judge(signature, x if x.is_contiguous() else _as_it_lies(x), None, key, True)
+                self._judge(signature, x if x.is_contiguous() else _as_it_lies(x), None, key, _fills(x))
                 if not is_weight(x):  # weights are judged after each step instead
                     self._outside.add(key)
         else:  # NumPy may have written it since
-            self._judge(signature, x, None, key, True)
+            self._judge(signature, x, None, key, _fills(x))
             if collective_of(made[key]):
                 self._outside.remove(key)
 
@@ -305,6 +307,7 @@ class Flow:
                     if key not in made:
                         storage._weak_ref()
                     made[key] = None
+                    self._weights[key] = subject.rate
                     if outside:
                         outside.discard(key)
                     if type(grad) is Tensor and grad.layout is torch.strided:
@@ -324,6 +327,8 @@ class Flow:
         log, self._log = self._log, []
         self.forget_before()
         self.spread.replay(log, self.step)
+        self.spread.stepped(self._weights)
+        self._weights.clear()
         self.lost.settle()
         self.histograms.settle()
         self._wraps.settle()
@@ -342,6 +347,11 @@ class Flow:
         self._outside.clear()
         self._lent.clear()
         self.totals.let_go()
+
+
+def _fills(x: Tensor) -> bool:
+    """Is it all that its storage holds?"""
+    return x.nbytes >= x.untyped_storage().nbytes()
 
 
 def _as_it_lies(x: Tensor) -> Tensor:

@@ -193,6 +193,17 @@ class Range:
 
 
 @dataclass(slots=True)
+class Growth:
+    """The largest magnitude among the weights, after one step and after another some steps later."""
+
+    low: float
+    high: float
+    steps: int
+    rate: float | None = None
+    """The learning rate of the last step."""
+
+
+@dataclass(slots=True)
 class Event:
     """Non-finite values where none were before, and what became of them."""
 
@@ -235,9 +246,11 @@ class Event:
     """The first sample of a batch that held one, from 0; -1 if that is not known."""
     samples: int = 0
     maker: int | None = None
-    """Of a pole: the entry that made the operand which was 0."""
+    """Of a pole, or of 0/0: the entry that made the operand which was 0."""
     rate: float | None = None
     """The learning rate, where an optimizer step spoilt a weight."""
+    grown: Growth | None = None
+    """How much the weights had grown in the steps before, where that is much."""
     partly: bool = False
     """Was it followed through a part of the operators or dtypes only? Others may have inherited it as well."""
     rank: int | None = None
@@ -275,9 +288,24 @@ class Event:
         return f", at a learning rate of {self.rate:g}"
 
     @property
+    def by_growth(self) -> str:
+        """`, after the weights grew from 0.5 to 1e+15 in 3 steps at a learning rate of 50`, where they did; else ""."""
+        if self.grown is None:
+            return ""
+        grown = self.grown
+        rate = "" if grown.rate is None else f" at a learning rate of {grown.rate:g}"
+        steps = f"{grown.steps} step{'s' * (grown.steps != 1)}"
+        return f", after the weights grew from {grown.low:.2g} to {grown.high:.2g} in {steps}{rate}"
+
+    @property
     def help_with_eps(self) -> str:
         """What to do about that; else ""."""
         return "keep the weights in float32 and use autocast, or give an eps of 1e-4 or so" if self.by_eps else ""
+
+    @property
+    def help_with_growth(self) -> str:
+        """What to do about weights that grew; else ""."""
+        return "lower the learning rate, warm it up, or clip the gradients" if self.grown is not None else ""
 
     @property
     def fills_dtype(self) -> bool:

@@ -6,6 +6,7 @@ A storage is bad by the event that spoilt it; or masked, where its infs are a co
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from dtlint.trace.event import Bad, Event
 from dtlint.trace.ops import IMPOSSIBLE, ROWS
-from dtlint.trace.schema import COMPILED
+from dtlint.trace.schema import COMPILED, Growth
 from dtlint.trace.signature import BARS
 from dtlint.trace.site import PLAIN
 from dtlint.trace.slots import Range
@@ -36,8 +37,8 @@ the signature, or for a weight a `Stepped`;
 the storages it was made of, None for a tensor that was only read;
 the storage that holds it, or NOWHERE; and whether it fills that wholly."""
 
-KEY = 4
-"""Which of them is the storage."""
+INPUTS, KEY = 3, 4
+"""Which of them are those that it was made of, and the storage."""
 
 NOWHERE = 0
 """In place of a storage: the result is a Python number."""
@@ -46,6 +47,12 @@ INF, LEAST = math.inf, -math.inf
 
 CHANGED = "memory that was written outside the traced operators"
 """The subject of what came in, where an operator had written it before."""
+
+REMEMBERED = 10
+"""Steps over which the growth of weights is told."""
+
+GROWN = 10.0
+"""Weights that grow by this factor in so few steps are about to explode."""
 
 ANY = Range(-INF, INF)
 """What is taken of values that are not known."""
@@ -114,6 +121,9 @@ class Spread:
         """By id of the signature and kind."""
         self._arrivals: dict[int, Event] = {}
         """By id of the signature: what came in there and may be a mask."""
+        self._sizes: deque[float] = deque(maxlen=REMEMBERED)
+        """The largest magnitude among the weights, after each of the last steps."""
+        self._rate: float | None = None
         self._spoilt: dict[tuple[int, str], Event] = {}
         """By optimizer line and kind: the event of the weights that were spoilt there."""
 
@@ -139,6 +149,8 @@ class Spread:
                         masked.pop(key, None)
                     if raw and inputs is not None:
                         raw.discard(key)
+                elif inputs is None:
+                    self._read_in_part(subject, key)
                 counts = inputs is not None and not subject.given
                 if low <= BARS and self._bars(subject, inputs, key, high):
                     barred.add(key)
@@ -155,13 +167,34 @@ class Spread:
                 self._bad_weight(subject, inputs or (), key, Range(low, high))
             elif inputs is None:
                 if subject.event is None or subject.event.kind != "came-in":
-                    self._written = {*log[number * LINE + KEY :: LINE]}
+                    self._written = _written_after(log, number)
                 self._came_in(subject, key, Range(low, high), hidden=self.partial and not subject.op.brings)
             else:
                 if self._unexplained(subject, inputs):
-                    self._written = {*log[number * LINE + KEY :: LINE], key}
+                    self._written = {*_written_after(log, number), key}
                     self._look_again(subject, inputs)
                 self._nonfinite(subject, inputs, key, Range(low, high), whole)
+
+    def _read_in_part(self, subject: Signature, key: int) -> None:
+        """A part of a storage is as it should be. Another part may be what the same operator just found to be bad."""
+        cause = self._bad.get(key)
+        if cause is not None and not (cause.signature is subject and cause.last_step == self._step):
+            del self._bad[key]
+        self._masked.pop(key, None)
+
+    def stepped(self, weights: dict[int, Any]) -> None:
+        """Optimizers have stepped in the step that was replayed, in these storages, with these learning rates."""
+        sizes = [(max(-low, high), key) for key in weights for low, high in (self._ranges.get(key, ANY),) if high < INF]
+        if sizes:
+            size, key = max(sizes)
+            self._sizes.append(size)
+            self._rate = weights[key] if isinstance(weights[key], float) else None
+
+    def _growth(self) -> Growth | None:
+        """How much the weights have grown in the last steps, where that is much."""
+        last = self._sizes[-1] if self._sizes else 0.0
+        at = next((number for number, size in enumerate(self._sizes) if 0 < size * GROWN <= last), None)
+        return None if at is None else Growth(self._sizes[at], last, len(self._sizes) - 1 - at, self._rate)
 
     def forget(self, dead: Sequence[int]) -> None:
         """These storages are gone."""
@@ -252,10 +285,16 @@ class Spread:
             ]
             event.writer = meant.writer
             event.number = signature.number if signature.constant else None
-            if kind == "pole" and event.times == 0 and signature.pole is not None and signature.pole < len(inputs):
-                at_pole = inputs[signature.pole]
+            pole = -1 if signature.pole is None else signature.pole
+            if event.times == 0 and 0 <= pole < len(inputs) and (kind == "pole" or self._is_zero(inputs[pole])):
+                at_pole = inputs[pole]
                 event.maker = self.storages.made.get(at_pole) if self._still(at_pole) else None
             self._happened(event, key)
+
+    def _is_zero(self, key: int) -> bool:
+        """Does a storage hold nothing but 0?"""
+        low, high = self._ranges.get(key, ANY)
+        return low == 0 == high
 
     def _bars_beyond(self, signature: Signature, inputs: tuple[int, ...], span: Range) -> bool:
         """Is it a mask of 0 and 1 times a number beyond the dtype's range, as `(1 - mask) * -1e9` is in half?"""
@@ -306,6 +345,7 @@ class Spread:
             if event is None:
                 event = self._born_at[id(signature), kind] = Event(kind, self._step, signature, signature.output)
                 event.low, event.high = span
+                event.growth = self._growth() if kind in ("overflow", "invalid") else None
                 self.events.append(event)
             signature.event = event
         return event
@@ -450,6 +490,12 @@ class Spread:
             self.events.append(event)
         event.times += 1
         return event
+
+
+def _written_after(log: Sequence[Any], number: int) -> set[int]:
+    """The storages that operators wrote after the first so many lines of a log; what was only read holds what it did."""
+    lines = range(number * LINE, len(log), LINE)
+    return {log[line + KEY] for line in lines if log[line + INPUTS] is not None}
 
 
 def collective_of(maker: Signature | None) -> str:

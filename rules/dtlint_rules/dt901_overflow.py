@@ -71,9 +71,9 @@ class Overflow(RuntimeRule):
             yield record.diagnostic(
                 self,
                 event.place,
-                f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}{event.by_eps}{event.by_rate}: {event.fate}",
+                f"{record.what(event)} overflowed {event.dtype}{record.when(event)}{inputs}{event.by_eps}{event.by_rate}{event.by_growth}: {event.fate}",
                 help=event.help_with_eps
-                or (HELP_RATE if event.by_rate else "")
+                or (HELP_RATE if event.by_rate else event.help_with_growth)
                 or (FULL if event.fills_dtype else HELP.get(event.dtype, "")),
                 severity=record.severity(event, Severity.INFO if record.harmless(event) else None),
             )

@@ -19,6 +19,7 @@ HELP_OF = dict.fromkeys(
     ("std", "var", "std_mean", "var_mean"), "of a single value it is 0/0: give correction=0, or more values"
 )
 HELP_NUMBER = "look at the line where the program computes this number"
+HELP_ZERO = "keep the divisor away from 0 with an eps that its dtype can hold"
 HELP = "keep the input inside the function's domain: clamp it, or add an eps that the dtype can hold"
 
 
@@ -26,7 +27,9 @@ def _help(record: TraceRecord, event: Event) -> str:
     """What to do about the cause, where that is known."""
     if event.by_eps or event.entry is None:
         return event.help_with_eps or (HELP_RATE if event.by_rate else "")
-    return HELP_OF.get(record.entries[event.entry].op, HELP)
+    if record.zero(event):
+        return HELP_ZERO
+    return event.help_with_growth or HELP_OF.get(record.entries[event.entry].op, HELP)
 
 
 class Invalid(RuntimeRule):
@@ -74,7 +77,7 @@ class Invalid(RuntimeRule):
                 f"{record.what(event)} {f'was given the number {number}, and ' * given}gave NaN{record.when(event)}"
                 + (f" from inputs in {spans}" if spans else "")
                 + record.written(event)
-                + f"{event.by_eps}{event.by_rate}: {event.fate}",
+                + f"{record.zero(event)}{event.by_eps}{event.by_rate}{event.by_growth}: {event.fate}",
                 help=HELP_NUMBER if given else _help(record, event),
                 severity=record.severity(event, Severity.INFO if record.harmless(event) else None),
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -468,6 +469,47 @@ def test_an_epsilon_that_is_zero_in_half() -> None:
     assert " held 0, since 1e-08 is 0 in float16: " in told.message
 
 
+def test_an_epsilon_that_is_zero_in_half_below_a_zero() -> None:
+    def program() -> None:
+        x = torch.zeros(4).half() * 1
+        (x / (x.norm() + 1e-8)).sum().item()
+
+    (told,) = found(program)
+    assert told.code == "DT902"
+    assert " held 0, since 1e-08 is 0 in float16: " in told.message
+    assert told.help == "keep the divisor away from 0 with an eps that its dtype can hold"
+
+
+def test_weights_that_grew_before_an_overflow() -> None:
+    layer = nn.Linear(2, 1, bias=False)
+    nn.init.constant_(layer.weight, 0.5)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1000.0)
+
+    def program() -> None:
+        for _ in range(12):
+            optimizer.zero_grad()
+            layer(torch.ones(1, 2)).pow(2).sum().backward()
+            optimizer.step()
+
+    told = found(program)[0]
+    assert re.search(
+        r", after the weights grew from \S+ to \S+ in \d+ steps at a learning rate of 1000: ", told.message
+    )
+    assert told.help == "lower the learning rate, warm it up, or clip the gradients"
+
+
+def test_weights_that_stayed_are_not_told_of() -> None:
+    layer = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+
+    def program() -> None:
+        for scale in (1.0, 1.0, 1e30):
+            (layer(torch.ones(1, 2)) * scale * scale).sum().backward()
+            optimizer.step()
+
+    assert "grew" not in found(program)[0].message
+
+
 @pytest.mark.filterwarnings("ignore:std")
 def test_a_deviation_of_one_value() -> None:
     (told,) = found(lambda: torch.ones(1, 4).std(0).sum().item())
@@ -496,6 +538,40 @@ def test_how_much_of_a_batch_came_in_bad() -> None:
     batch[4, 1] = math.nan
     (told,) = found(lambda: (batch * 2).sum().item())
     assert "held NaN in 1 of 48 values, first in sample 5 of 16, when `batch * 2` (mul) used it: " in told.message
+
+
+def test_how_much_of_a_batch_came_in_bad_that_the_backward_reads_again() -> None:
+    layer, batch = nn.Linear(3, 2), torch.ones(16, 3)
+    batch[4, 1] = math.nan
+    (told,) = found(lambda: layer(batch).sum().backward())
+    assert "held NaN in 1 of 48 values, first in sample 5 of 16, when `layer(batch)` (addmm)" in told.message
+
+
+def test_a_bad_row_of_a_data_set_is_told_where_its_batch_is_made() -> None:
+    rows = torch.ones(8, 3)
+    rows[5, 1] = math.nan
+
+    def program() -> None:
+        for first in range(0, 8, 4):
+            batch = torch.stack([rows[first + number] for number in range(4)])
+            (batch * 2).sum().item()
+
+    (told,) = found(program)
+    assert told.message.startswith("data from outside (a batch or a constant) held NaN when `torch.stack([")
+
+
+def test_a_bad_row_that_is_left_out_is_not_to_blame() -> None:
+    rows = torch.ones(8, 3)
+    rows[0, 1] = math.nan
+
+    def program() -> None:
+        batch = torch.stack([rows[0], rows[1]])
+        good = torch.stack([rows[1], rows[2]])
+        (torch.log(good * 0) * 1).sum().item()
+        del batch
+
+    (told,) = found(program)
+    assert told.code == "DT903"
 
 
 def test_of_memory_that_was_written_since_no_count_is_told() -> None:
