@@ -120,7 +120,10 @@ class WeightsAndBiases:
         self._begun: Any = None
 
     def write(self, reading: Reading) -> None:
-        """Log all numbers at once, over a step of their own: that of the run belongs to the program."""
+        """Log all numbers at once, over a step of their own: that of the run belongs to the program.
+
+        They wait for the program's next log: one of ours would move the run's step past the one that it names.
+        """
         run = self._run
         if run is True:
             wandb = sys.modules.get("wandb")
@@ -131,7 +134,8 @@ class WeightsAndBiases:
             run.define_metric(PREFIX + "step")
             run.define_metric(PREFIX + "*", step_metric=PREFIX + "step")
             self._begun = run
-        run.log({PREFIX + "step": reading.step, **{PREFIX + name: value for name, value in reading.scalars()}})
+        numbers = {PREFIX + name: value for name, value in reading.scalars()}
+        run.log({PREFIX + "step": reading.step, **numbers}, commit=False)
 
     def close(self) -> None:
         """The run is the program's."""

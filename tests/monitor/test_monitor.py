@@ -343,7 +343,8 @@ class _Board:
 
     def define_metric(self, name: str, step_metric: str = "") -> None: ...
 
-    def log(self, values: dict[str, float]) -> None:
+    def log(self, values: dict[str, float], commit: bool = True) -> None:
+        assert not commit  # that moves the run's own step
         self.told |= values
 
 
