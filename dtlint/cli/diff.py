@@ -110,9 +110,9 @@ def command(old: Path, new: Path, factor: float, strict: bool, output_format: st
     not there, an operator, a weight or an input with another dtype, a larger magnitude. What only followed is folded
     below it.
     """
-    from dtlint.diff.baseline import is_baseline, load_facts
+    from dtlint.diff.baseline import is_baseline, load_facts, load_record
     from dtlint.diff.changes import changes
-    from dtlint.trace.store import RecordError, load
+    from dtlint.trace.store import RecordError
 
     check_factor(factor)
     refuse_overwriting("--report-file", report_file, [old, new], "what it compares")
@@ -122,11 +122,9 @@ def command(old: Path, new: Path, factor: float, strict: bool, output_format: st
             raise click.UsageError(
                 f"{new} is a baseline, which does not tell why; give a record of dtlint trace --output"
             )
-        facts, record = load_facts(old), load(new)
+        facts, record = load_facts(old), load_record(new)
     except RecordError as error:
         raise click.UsageError(str(error)) from None
-    if not record.operators:
-        raise click.UsageError(f"{new} is the record of a run in which nothing was traced")
     found = changes(facts, record, factor)
     text = StringIO()
     _write(found, output_format, facts, record, text if report_file else sys.stdout)

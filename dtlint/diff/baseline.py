@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.atomic import write_whole
 from dtlint.diff.facts import Fact, Facts, facts_of
+from dtlint.trace.merge import load_all
 from dtlint.trace.store import RecordError, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["VERSION", "is_baseline", "load_facts", "save_facts", "settled", "text"]
+    from dtlint.trace.record import TraceRecord
+
+__all__ = ["VERSION", "is_baseline", "load_facts", "load_record", "save_facts", "settled", "text"]
 
 VERSION = 1
 """Raised when an older reader would misread a newer file."""
@@ -38,12 +41,9 @@ def load_facts(path: Path) -> Facts:
     Raises:
         RecordError: it is neither, it is damaged or of a newer version, or nothing was traced in it; in one line.
     """
-    data = _json(path)
+    data = {} if path.is_dir() else _json(path)
     if not isinstance(data, dict) or KEY not in data:
-        record = load(path)
-        if not record.operators:
-            raise RecordError(f"{path} is the record of a run in which nothing was traced")
-        return facts_of(record)
+        return facts_of(load_record(path))
     version = data[KEY]
     if not isinstance(version, int) or version > VERSION:
         raise RecordError(f"{path} is a baseline of version {version!r}, newer than this dtlint reads; upgrade dtlint")
@@ -53,6 +53,18 @@ def load_facts(path: Path) -> Facts:
         raise RecordError(
             f"{path} is a damaged baseline ({error}); restore it, or make it anew with --update-baseline"
         ) from error
+
+
+def load_record(path: Path) -> TraceRecord:
+    """A record in which something was traced; of a folder, the records of all ranks, merged.
+
+    Raises:
+        RecordError: it is none, or nothing was traced.
+    """
+    record = load_all(path)[0] if path.is_dir() else load(path)
+    if not record.operators:
+        raise RecordError(f"{path} is the record of a run in which nothing was traced")
+    return record
 
 
 def is_baseline(path: Path) -> bool:

@@ -156,6 +156,20 @@ def test_code_that_moved_or_was_renamed_is_no_change(ran: Any, differ: Any) -> N
     assert differ(old, ran(("torch.relu(self.up(x))", "torch.relu(self.up(x)) * 1"))) == []
 
 
+def test_folders_of_ranks_are_merged(ran: Any, differ: Any, dtlint: Run, tmp_path: Path) -> None:
+    for folder, record in (("old", ran()), ("new", ran(("x * self.scale", "x * self.scale.float()")))):
+        for rank in (0, 1):
+            data = json.loads((tmp_path / record).read_text()) | {"rank": rank, "world": 2}
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / f"{rank}.json").write_text(json.dumps(data))
+    assert differ("old", "old") == []
+    (change,) = differ("old", "new")
+    assert change["source"] == "self.scale.float()"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "there is no trace record in empty" in dtlint("diff", "empty", "new").err
+
+
 HALF = """
 import torch
 x = torch.linspace(0, 1, 8).half()
