@@ -36,7 +36,8 @@ def pinned_torch() -> bool:
 
 
 def measured(text: str) -> str:
-    """The text without what differs from run to run and from machine to machine: times and rates."""
+    """The text without what differs from run to run and from machine to machine: times, rates, and bars around them."""
+    text = re.sub(r"={5,}", "=====", text)
     return re.sub(r"\d+(\.\d+)?(?= ?(ms|s|min)\b)", "#", text)
 
 
