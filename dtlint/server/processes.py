@@ -103,8 +103,12 @@ def _framed(message: object) -> bytes:
     return struct.pack(">Q", len(data)) + data
 
 
-def _answers(task: Task, reader: Reader, tell: Callable[[Any], None]) -> None:
-    """Find the answers to a task, and tell each as it is ready."""
+def _answers(task: Task, reader: Reader, tell: Callable[[Any], None], goes_on: Callable[[], bool]) -> None:
+    """Find the answers to a task, and tell each as it is ready.
+
+    Args:
+        goes_on: is the project to be read, too, when the file has been left alone for a moment?
+    """
     reading = Reading(task, reader)
     if task.fix:
         tell(reading.fixed())
@@ -117,14 +121,20 @@ def _answers(task: Task, reader: Reader, tell: Callable[[Any], None]) -> None:
     modules = None if file_reading is None or task.path is None else file_reading.independent(task.path)
     tell(_Finished(task, modules, seconds))
     time.sleep(_QUIET)
-    with suppress(OSError, AttributeError):
+    if goes_on():
+        tell(reading.whole_project())
+
+
+def _gives_way() -> bool:
+    """From now on this process gives way to others, and takes no longer than it may."""
+    with suppress(OSError):
         os.nice(_NICE)
     with suppress(ImportError):
         import resource
 
         spent = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (spent + _LONGEST, spent + _LONGEST + 1))
-    tell(reading.whole_project())
+    return True
 
 
 def _cold(task: Task) -> Reader:
@@ -319,7 +329,7 @@ class _Hub:
 
         def work(inbox: BinaryIO, outbox: BinaryIO) -> None:
             reader = _cold(task) if beforehand is None or task.fix else beforehand.begin(task)
-            _answers(task, reader, lambda answer: send(outbox, answer))
+            _answers(task, reader, lambda answer: send(outbox, answer), _gives_way)
 
         slot = _slot(task)
         self._end(self._reading.pop(slot, None))
@@ -471,7 +481,7 @@ def _one_after_the_other(inbox: BinaryIO, outbox: BinaryIO) -> None:
             if not isinstance(answer, _Finished):
                 send(outbox, answer)
 
-        _answers(task, _cold(task), tell)
+        _answers(task, _cold(task), tell, lambda: not waiting)
 
 
 def main() -> None:
