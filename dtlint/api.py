@@ -324,6 +324,7 @@ def trace(
     module: str | Iterable[str] = (),
     assume: str | torch.dtype | None = None,
     eager: bool = True,
+    time: bool = False,
 ) -> _Tracing: ...
 
 
@@ -338,6 +339,7 @@ def trace(
     module: str | Iterable[str] = (),
     assume: str | torch.dtype | None = None,
     eager: bool = True,
+    time: bool = False,
 ) -> Any:
     """Trace a block of a program, or each call of a function, which then ends with the report on stderr.
 
@@ -360,6 +362,7 @@ def trace(
         assume: `torch.float16` or `"float16"` also tells what that dtype would have done.
         eager: functions under torch.compile run eagerly, so that their values are seen. Else they run compiled, and
             are known by the dtypes in the graphs that are captured during the trace.
+        time: measure how long each operator takes.
 
     Raises:
         ValueError: an argument says nothing that can be done.
@@ -373,7 +376,7 @@ def trace(
     watched = _dtype_names(watch if isinstance(watch, Iterable) and not isinstance(watch, str) else [watch])
     modules = [module] if isinstance(module, str) else list(module)
     assumed = None if assume is None else _dtype_names([assume])[0]
-    tracing = _Tracing(Options.parse(steps, every, only, watched, modules, assumed, eager))
+    tracing = _Tracing(Options.parse(steps, every, only, watched, modules, assumed, eager, time))
     return tracing if function is None else tracing(function)
 
 

@@ -67,6 +67,9 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="Run functions under torch.compile eagerly, with values; else they run compiled, and are known by"
                 " the dtypes in their graphs. Implied by --assume, --plan and --simulate.",
             ),
+            click.option(
+                "--time", is_flag=True, help="Also measure each operator, and tell what 16 bits gain or would gain."
+            ),
             click.option("--assume", metavar="DTYPE", help="Also tell what this dtype would have done: float16."),
         )
     ):
@@ -167,6 +170,8 @@ def command(
 
         raise click.UsageError(NO_TORCH)
     if simulate is not None:
+        if options.time:
+            raise click.UsageError("--time: a simulated device has no times; leave out --simulate or --time")
         _refuse_simulating(simulate)
     held = _baseline(baseline, update_baseline, factor, quiet, rank)
     profiling = None
@@ -197,12 +202,13 @@ def _options(
     modules: tuple[str, ...],
     assume: str | None,
     eager: bool,
+    time: bool,
 ) -> Options:
     from dtlint.trace.options import Options, OptionsError
 
     try:
         watched = [name for name in watch.split(",") if name.strip()]
-        return Options.parse(steps, every, only, watched, modules, assume, eager)
+        return Options.parse(steps, every, only, watched, modules, assume, eager, time)
     except OptionsError as error:
         raise click.UsageError(f"--{error}") from None
 

@@ -104,6 +104,10 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     yield from _section(diagnostics, ("DT916",), "Integers that do not hold their values")
     yield from _work(record)
     yield from _section(diagnostics, ("DT913",), "Work that autocast missed")
+    if record.timing is not None:
+        from dtlint.report.time_text import time_lines
+
+        yield from time_lines(record)
     yield from _casts(record, diagnostics)
     yield from _section(diagnostics, ("DT905", "DT906"), "Promotions")
     yield from _nearest(record, diagnostics)

@@ -18,6 +18,7 @@ __all__ = [
     "Kept",
     "Wide",
     "autocast_policy",
+    "is_low",
     "kept_wide",
     "lowers",
     "only_evaluates",
@@ -66,7 +67,7 @@ def share_low(record: TraceRecord) -> float | None:
     """The share of that work that ran in 16 bits or fewer, from 0 to 1; None where there was none."""
     flops = work(record)
     total = flops.total()
-    return sum(n for dtype, n in flops.items() if _is_low(dtype)) / total if total else None
+    return sum(n for dtype, n in flops.items() if is_low(dtype)) / total if total else None
 
 
 def used_autocast(record: TraceRecord) -> bool:
@@ -77,7 +78,7 @@ def used_autocast(record: TraceRecord) -> bool:
 def only_evaluates(record: TraceRecord) -> bool:
     """Did autocast run what no backward followed, as an evaluation, while the training is in a wide dtype?"""
     matrix = [entry for entry in record.entries if entry.flops and entry.output]
-    half = {entry.phase for entry in matrix if _is_low(entry.output or "")}
+    half = {entry.phase for entry in matrix if is_low(entry.output or "")}
     return half == {"forward"} and any(entry.phase == "backward" for entry in matrix)
 
 
@@ -85,7 +86,7 @@ def wide_work(record: TraceRecord) -> list[Wide]:
     """The work that ran in a wide dtype, by expression, the heaviest first."""
     groups: dict[tuple[str, int, int], list[Entry]] = {}
     for entry in record.entries:
-        if entry.flops and entry.output and not _is_low(entry.output):
+        if entry.flops and entry.output and not is_low(entry.output):
             at = record.places[entry.place]
             groups.setdefault((at.file, at.line, at.column), []).append(entry)
     found = []
@@ -134,7 +135,7 @@ def kept_wide(record: TraceRecord) -> list[Kept]:
     raised = {
         number
         for number, entry in enumerate(record.entries)
-        if entry.author == "autocast" and entry.output == "float32" and _is_low(entry.inputs[-1].dtype)
+        if entry.author == "autocast" and entry.output == "float32" and is_low(entry.inputs[-1].dtype)
     }
     found: dict[str, list[Entry]] = {}
     readers: dict[int, str] = {}
@@ -155,6 +156,7 @@ def kept_wide(record: TraceRecord) -> list[Kept]:
     return sorted(kept, key=lambda one: -one.count)
 
 
-def _is_low(dtype: str) -> bool:
+def is_low(dtype: str) -> bool:
+    """Does this dtype have 16 bits or fewer?"""
     info = DTYPES.get(dtype)
     return info is not None and info.bits <= LOW_BITS

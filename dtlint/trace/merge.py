@@ -36,6 +36,7 @@ SUMMED = (
     "sums",
     "meant",
     "matter",
+    "seconds",
 )
 """Counts of an entry."""
 

@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dtlint.trace.assumed import Assumed
 from dtlint.trace.captured import Captured, can_capture
 from dtlint.trace.children import Children
+from dtlint.trace.clock import Clock
 from dtlint.trace.elsewhere import Elsewhere
 from dtlint.trace.flow import Flow, tensors_in
 from dtlint.trace.mismatch import Mismatches
@@ -84,6 +85,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The graphs of compiled code; None where that runs eagerly."""
         self.elsewhere = Elsewhere(self.flow.lend, self.captured)
         self.children, self._counts_children = children or Children(), children is None
+        self.clock = Clock() if options.time else None
         self._ops: dict[int, Op] = {}
         """By id of the operator, which `Op` keeps alive: its own hash is slow."""
         self._last_node = -1
@@ -147,6 +149,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if signature is None:
                 signature, sources = self._signature(site, op, args, kwargs, out, node is not None)
             signature.count += 1
+            if self.clock is not None:
+                self.clock.add(signature)
             if op.plain and type(out) is Tensor:
                 flow = self.flow
                 if out.dtype in flow.watched:
@@ -186,6 +190,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         op = self._ops[id(func)] = Op(func)
         if op.composite:
             op.call = partial(self._in_parts, func)
+        elif self.clock is not None:
+            op.call = self.clock.timed(op.call)
         return op
 
     def _in_parts(self, func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -400,6 +406,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _wake(self) -> None:
         if self.resting:
             self.resting = False
+            if self.clock is not None:
+                self.clock.step_begins()
             if self._below is not None:
                 put_back(self, self._below)
             self._below, self._last_node = None, _next()

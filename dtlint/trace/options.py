@@ -49,6 +49,8 @@ class Options:
     """Patterns of module paths: only operators within these are recorded; all, if there are none."""
     assume: str | None = None
     """A narrower dtype that the run is judged by as well."""
+    time: bool = False
+    """Is it measured how long each operator takes?"""
     gradients: bool = False
     """Is it also counted how many values of the weights' gradients are 0? With `assume` they always are."""
     eager: bool = True
@@ -64,6 +66,7 @@ class Options:
         modules: Iterable[str] = (),
         assume: str | None = None,
         eager: bool = True,
+        time: bool = False,
     ) -> Options:
         """From words as a person writes them.
 
@@ -75,6 +78,7 @@ class Options:
             modules: patterns as a shell has them, as `blocks.*.attn`; what lies within a module that matches counts.
             assume: the name of a narrower dtype.
             eager: run functions under torch.compile eagerly.
+            time: measure how long each operator takes.
 
         Raises:
             OptionsError: one of these says nothing that can be done.
@@ -92,7 +96,7 @@ class Options:
         if assume is not None and assume not in ASSUMED:
             raise OptionsError(_why_not(assume))
         watch = frozenset() if only else watched or frozenset(VALUES)
-        return cls(first, last, every, watch, tuple(modules), assume, eager=eager)
+        return cls(first, last, every, watch, tuple(modules), assume, eager=eager, time=time)
 
     def traces(self, step: int) -> bool:
         """Is this step, counted from 1, one to trace?"""

@@ -28,6 +28,7 @@ from dtlint.trace.schema import (
     Range,
     Scaler,
     Series,
+    Timing,
     Unseen,
     Weight,
 )
@@ -102,6 +103,8 @@ class TraceRecord:
     """Of a merged record: the ranks whose records it holds."""
     series: Series | None = None
     """What modules did over the steps; of a merged record, on its first rank."""
+    timing: Timing | None = None
+    """Where times were taken."""
     plan: Plan | None = None
     """The precision plan under which it ran, if it did."""
     plan_problem: str = ""

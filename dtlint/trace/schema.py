@@ -35,6 +35,7 @@ __all__ = [
     "Series",
     "Skip",
     "SkipCause",
+    "Timing",
     "Unseen",
     "Weight",
 ]
@@ -165,6 +166,8 @@ class Entry:
     """The kind of device that its results were on, as `cuda`."""
     meant: int = 0
     """How many of the calls in `nonfinite` held infs that the program means, as of a mask."""
+    seconds: float = 0.0
+    """Of all calls, where times were taken: the first call counts as the mean of the others."""
     held: int = 0
     """Bytes of its results that were alive as a backward began, in the sampled step in which they were most."""
     matter: int = 0
@@ -444,6 +447,28 @@ class Histogram:
     """The exponent of the first count."""
     counts: list[int]
     """Values by exponent: those of exponent e are from 2**(e - 1) up to, but without, 2**e."""
+
+
+@dataclass(slots=True)
+class Timing:
+    """Times of a run beside those of its operators, in seconds."""
+
+    steps: int
+    """The steps that the next three are over, the first that was traced left out; 0 where they are over the whole run."""
+    wall: float
+    """In all, the tracer's own work included."""
+    operators: float
+    """In the operators alone: on CUDA as the device took them, else as they were called."""
+    optimizers: float
+    """In optimizer steps, as the host sees them."""
+    call: float
+    """Of one call in which nothing is computed: contained in each call on the CPU."""
+    device: str
+    """`cuda` or `cpu`."""
+    processor: str
+    """The name of that device."""
+    float32: str
+    """torch.get_float32_matmul_precision() at the end; "" if not known."""
 
 
 @dataclass(slots=True)

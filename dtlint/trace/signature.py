@@ -133,12 +133,14 @@ class Signature:
         "round_trips",
         "rounds",
         "sampled",
+        "seconds",
         "site",
         "special",
         "stalled",
         "sums",
         "takes",
         "telling",
+        "timed",
         "tiny",
         "totals",
         "trip",
@@ -154,6 +156,8 @@ class Signature:
         self.count = self.nbytes = self.round_trips = self.nonfinite = self.flops = self.sampled = self.lost = 0
         self.looked = self.wrapped = self.nonzero = self.cut = self.sums = self.stalled = self.held = self.matter = 0
         self.tiny: list[int] = []
+        self.timed, self.seconds = 0, 0.0
+        """Calls whose time was taken, and the seconds of all but the first; of the first, as long as it is the only one."""
         self.wraps = self.totals = False
         """Are its calls sampled for integers that wrap, or for totals that no longer move?"""
         self.meant = 0
@@ -213,6 +217,16 @@ class Signature:
         unjudged = (d for d in dtypes if (d.is_floating_point or d.is_complex) and d not in watched)
         self.unwatched = None if self.op.fresh or self.op.given else next(unjudged, None)
         self.judged |= self.unwatched is not None
+
+    def took(self, seconds: float) -> None:
+        """A call took so long. The first one may compile, or make memory, and is left out once there is another."""
+        self.timed += 1
+        self.seconds = seconds if self.timed <= 2 else self.seconds + seconds
+
+    @property
+    def time(self) -> float:
+        """Seconds of all calls, the first at the mean of the others."""
+        return self.seconds * self.timed / (self.timed - 1) if self.timed > 1 else self.seconds
 
     def expect(self, args: Any, kwargs: Any) -> None:
         """These are arguments that only calls of this signature have."""

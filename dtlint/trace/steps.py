@@ -86,6 +86,8 @@ class Steps:
             return
         with self._judging():
             self.weights.before(optimizer)
+        if self.tracer.clock is not None:
+            self.tracer.clock.stepping(True)
         closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
         below = None if closure else take_off(self.tracer)
         self.silenced += below is not None
@@ -113,6 +115,8 @@ class Steps:
         if torch.compiler.is_compiling():
             return
         self._stepped = True
+        if self.tracer.clock is not None:
+            self.tracer.clock.stepping(False)
         if not self.tracer.resting:
             step = sys._getframe(1)
             self._unmute(step)
@@ -167,6 +171,8 @@ class Steps:
             self._settle(goes_on=tracer.options.traces(flow.step + 2))
             with self._judging():
                 tracer.series.step_ended(flow.step)
+            if tracer.clock is not None:
+                tracer.clock.step_ended(goes_on=tracer.options.traces(flow.step + 2))
             flow.step += 1
             tracer.switch()
         if self.heard is not None:

@@ -1,0 +1,112 @@
+"""How much faster an operator is in 16 bits than in float32: measured on a CPU, and as GPUs promise at most.
+
+CPU: measured by tests/benchmarks/dtype_ratios.py on an AMD EPYC of family 26 (AVX512-BF16), one thread, torch 2.13.0, on
+2026-11-28, alone and beside other work: the lowest and the highest ratio over several sizes. In a GPT of two layers on
+that CPU, the products of its Linear layers really were 3.1 to 4.6 times faster in bfloat16: the ends of a range may be off
+by a fifth. Other CPUs differ; the script measures them.
+
+GPU: the peak rates of dense work that NVIDIA publishes, in TFLOPS: V100 (SXM2), T4, A100 (SXM) and H100 (SXM), from the
+datasheets of these products. What a program reaches is less, so that their ratios are upper bounds. Operators that move
+bytes and hardly compute gain a factor of 2 at most, since half the bytes are moved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from dtlint.trace.schema import Entry, Timing
+
+__all__ = ["Ratio", "peak_tf32", "ratio", "source"]
+
+CPU_SOURCE = "measured on an AMD EPYC with AVX512-BF16, one thread, 2026-11-28; dtype_ratios.py measures other CPUs"
+
+GPU_SOURCE = "the peak rates that NVIDIA publishes, an upper bound"
+
+
+class Ratio(NamedTuple):
+    """The time in float32 over that in 16 bits: below 1 is slower."""
+
+    least: float
+    most: float
+
+
+CPU: dict[tuple[str, str], Ratio] = {
+    ("small product", "bfloat16"): Ratio(0.15, 2.70),
+    ("small product", "float16"): Ratio(0.06, 0.16),
+    ("large product", "bfloat16"): Ratio(3.82, 4.50),
+    ("large product", "float16"): Ratio(0.01, 0.20),
+    ("attention", "bfloat16"): Ratio(0.38, 1.18),
+    ("attention", "float16"): Ratio(0.09, 0.13),
+    ("convolution", "bfloat16"): Ratio(1.00, 1.81),
+    ("convolution", "float16"): Ratio(0.01, 0.20),
+    ("pointwise", "bfloat16"): Ratio(0.77, 0.98),
+    ("pointwise", "float16"): Ratio(0.77, 1.73),
+    ("norm", "bfloat16"): Ratio(1.14, 1.22),
+    ("norm", "float16"): Ratio(1.40, 1.79),
+    ("softmax", "bfloat16"): Ratio(0.84, 0.88),
+    ("softmax", "float16"): Ratio(0.86, 0.90),
+}
+
+LARGE = 10_000_000
+"""Floating-point operations from which a product is a large one."""
+
+
+class _Peak(NamedTuple):
+    """Peak rates of dense work, in TFLOPS; 0 for what the GPU does not have."""
+
+    float32: float
+    tf32: float
+    float16: float
+    bfloat16: float
+
+
+PEAKS = {
+    "V100": _Peak(15.7, 0, 125, 0),
+    "T4": _Peak(8.1, 0, 65, 0),
+    "A100": _Peak(19.5, 156, 312, 312),
+    "H100": _Peak(66.9, 494.7, 989.4, 989.4),
+    "H200": _Peak(66.9, 494.7, 989.4, 989.4),
+}
+"""By a word in the name of the device."""
+
+MOVES = Ratio(1.0, 2.0)
+"""Of an operator on a GPU that is bound by the memory."""
+
+
+def ratio(timing: Timing, entry: Entry, dtype: str) -> Ratio | None:
+    """Of an operator that could run in `dtype`; None where it is not known."""
+    if timing.device == "cpu":
+        return CPU.get((_kind(entry), dtype))
+    peak = _peak(timing)
+    if not entry.flops:
+        return MOVES
+    if peak is None or not getattr(peak, dtype):
+        return None
+    wide = peak.tf32 if timing.float32 in ("high", "medium") and peak.tf32 else peak.float32
+    return Ratio(1.0, getattr(peak, dtype) / wide)
+
+
+def peak_tf32(timing: Timing) -> float | None:
+    """How many times faster float32 products are in TF32, at most; None where there is none, or it is on."""
+    peak = _peak(timing)
+    if timing.float32 != "highest" or peak is None or not peak.tf32:
+        return None
+    return peak.tf32 / peak.float32
+
+
+def source(timing: Timing) -> str:
+    """Where the ratios come from."""
+    return CPU_SOURCE if timing.device == "cpu" else GPU_SOURCE
+
+
+def _peak(timing: Timing) -> _Peak | None:
+    return next((peak for name, peak in PEAKS.items() if name in timing.processor), None)
+
+
+def _kind(entry: Entry) -> str:
+    if "conv" in entry.op or "attention" in entry.op:
+        return "convolution" if "conv" in entry.op else "attention"
+    if entry.flops:
+        return "large product" if entry.flops >= LARGE else "small product"
+    return next((kind for kind in ("softmax", "norm") if kind in entry.op), "pointwise")
