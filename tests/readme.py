@@ -1,7 +1,7 @@
 """The parts of the documentation that say what the program does: the table of rules, and what commands really print.
 
-A part stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT is `rules` or a dtlint command line. Behind
-`generated in FOLDER:` it is run in a copy of that folder, which is named as the page sees it.
+A part stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT is `rules` or a dtlint command line, or several
+with ` && ` between them. Behind `generated in FOLDER:` it is run in a copy of that folder, which is named as the page sees it.
 `python tests/readme.py docs/*.md` writes them anew; a test compares them.
 """
 
@@ -53,10 +53,21 @@ def made(part: re.Match[str], root: Path) -> str:
 
 
 def generate(what: str, root: Path) -> str:
-    """One part: the table of rules, or a command as it is typed with all that it prints."""
+    """One part: the table of rules, or commands as they are typed with all that they print."""
     if what == "rules":
         return table(discover().values())
-    program, *arguments = shlex.split(what)
+    printed = [run(command, root) for command in what.split(" && ")]
+    if "--new" in what.split():
+        return f"```python\n{printed[0]}```\n"
+    shown = (
+        f"$ {command}\n{text.rstrip()}".rstrip() for command, text in zip(what.split(" && "), printed, strict=True)
+    )
+    return "```console\n" + "\n".join(shown) + "\n```\n"
+
+
+def run(command: str, root: Path) -> str:
+    """All that a dtlint command prints."""
+    program, *arguments = shlex.split(command)
     if program not in ("dtlint", "pytest"):
         raise ValueError(f"only dtlint itself and its plugin are run for the documentation, not {program!r}")
     if program == "pytest":
@@ -72,10 +83,8 @@ def generate(what: str, root: Path) -> str:
         check=False,
     )
     if done.returncode > 1:
-        raise ValueError(f"{what!r} ended with exit code {done.returncode}")
-    if "--new" in arguments:
-        return f"```python\n{done.stdout}```\n"
-    return f"```console\n$ {what}\n{done.stdout.rstrip()}\n```\n" if done.stdout else f"```console\n$ {what}\n```\n"
+        raise ValueError(f"{command!r} ended with exit code {done.returncode}")
+    return done.stdout
 
 
 def table(rules: Iterable[type[Rule]]) -> str:

@@ -19,9 +19,9 @@ KEPT_IN = ("float32", "bfloat16")
 """dtypes that hold what overflows in float16."""
 
 CHANGED = {
-    "overflow": "{value:.4g} is past float16's 65504",
-    "operand": "an operand of {value:.4g} is past float16's 65504",
-    "gradient-overflow": "a gradient of {value:.4g}, times the loss scale, is past float16's 65504",
+    "overflow": "it reaches {value:.4g}, and float16 ends at 65504",
+    "operand": "an operand reaches {value:.4g}, and float16 ends at 65504",
+    "gradient-overflow": "it reaches {value:.4g} before the loss scale, and float16 ends at 65504",
     "gradient-lost": "{value:.0%} of the gradient would be 0 in float16 at that loss scale",
     "lost": "{value:.0%} of the values would be 0 in float16",
     "non-finite": "it gave {value:g} in a run of the plan",
