@@ -76,6 +76,10 @@ def _refuse(record: TraceRecord) -> None:
         )
     if not record.operators:
         raise PlanError("no operator was traced, so there is nothing to plan; see dtlint report")
+    if record.exit_code and not any(record.places[entry.place].module for entry in record.entries):
+        raise PlanError(
+            f"the program ended with exit code {record.exit_code} before a model ran; let it run, and trace it again"
+        )
     if not any(operand.maker is not None for entry in record.entries for operand in entry.inputs):
         raise PlanError("the record was written by an older dtlint, which did not keep what a plan needs; trace again")
     spoilt = next((event for event in record.events if event.hurts and event.kind != "came-in"), None)

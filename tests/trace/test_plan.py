@@ -374,6 +374,9 @@ def test_records_that_no_plan_can_be_made_from() -> None:
             operand.maker = None
     with pytest.raises(PlanError, match="by an older dtlint"):
         choose(record)
+    record.exit_code, record.entries = 1, [e for e in record.entries if not record.places[e.place].module]
+    with pytest.raises(PlanError, match="ended with exit code 1 before a model ran"):
+        choose(record)
     with pytest.raises(PlanError, match="the run itself has inf or NaN"):
         choose(recorded(training(Model(1e39))))
 
