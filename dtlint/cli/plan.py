@@ -68,7 +68,8 @@ def command(
     refuse_overwriting("--output", output, [record], "the record")
     target = writable(output)
     try:
-        plan = _plan(_loaded(record), how, keep_in, headroom)
+        loaded = _loaded(record)
+        plan = _plan(loaded, how, keep_in, headroom)
     except RecordError as error:
         raise click.UsageError(str(error)) from None
     except PlanError as error:
@@ -86,7 +87,7 @@ def command(
     else:
         from dtlint.report.plan_text import write_plan
 
-        write_plan(plan, str(output or "plan.json"), sys.stdout)
+        write_plan(plan, str(output or "plan.json"), sys.stdout, verified=_holds(loaded))
 
 
 def _loaded(path: Path) -> TraceRecord:
@@ -107,6 +108,13 @@ def _plan(record: TraceRecord, how: str | None, keep_in: str | None, headroom: f
             "--how, --keep-in and --headroom are for a new plan, and this record tried one: leave them out"
         )
     return extended(record)
+
+
+def _holds(record: TraceRecord) -> bool:
+    """Is it the record of a run in which its plan held?"""
+    from dtlint.plan.verdict import verdict
+
+    return record.plan is not None and verdict(record).holds
 
 
 def _code(plan: Plan, kind: str) -> str:

@@ -27,12 +27,12 @@ MOST = 20
 HOW = {"autocast": "under autocast", "cast": "with weights cast for the forward"}
 
 
-def write_plan(plan: Plan, file: str, stream: TextIO) -> None:
-    """Write the screen of a plan that is kept in `file`, or that would be."""
-    write_lines(([line] for line in _plan(plan, file)), stream)
+def write_plan(plan: Plan, file: str, stream: TextIO, verified: bool = False) -> None:
+    """Write the screen of a plan that is kept in `file`, or that would be. Has a run shown that it holds?"""
+    write_lines(([line] for line in _plan(plan, file, verified)), stream)
 
 
-def _plan(plan: Plan, file: str) -> Iterator[Line]:
+def _plan(plan: Plan, file: str, verified: bool) -> Iterator[Line]:
     kept = f"{len(plan.keep):,} of {plan.modules:,} modules kept in {plan.keep_in}"
     yield f"dtlint plan: float16 {HOW[plan.how]} on {plan.device}, {kept}", "strong"
     for one in plan.keep[:MOST]:
@@ -53,6 +53,9 @@ def _plan(plan: Plan, file: str) -> Iterator[Line]:
     if plan.share >= 0:
         yield f"Matrix work in 16 bits: {plan.share:.0%}", "plain"
     yield from _memory(plan)
+    if verified:
+        yield "Verified: it held in the run that was recorded", "strong"
+        return
     yield "Not verified: no run of it was seen. To verify it:", "warning"
     yield f"  {verifying(plan, file)}", "plain"
 

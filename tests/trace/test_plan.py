@@ -325,6 +325,16 @@ def test_a_recurrent_layer_cannot_be_lent_other_weights() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript_cannot_be_wrapped() -> None:
+    script = torch.jit.script(nn.Linear(4, 4))
+    name = type(script).__name__
+    record = run_under(plan_of((name,)), lambda: script(torch.ones(2, 4)))
+    assert record.plan_problem == (
+        f"the module {name} cannot be wrapped: it is TorchScript; trace the program without torch.jit"
+    )
+
+
 def test_the_code_to_paste_does_what_the_run_did() -> None:
     model = Model(1.0, 1e6)
     plan = choose(recorded(training(model)))
@@ -419,6 +429,8 @@ def test_a_program_that_overflows_in_float16_does_not_under_its_plan(
         assert "The plan does not hold" in tried.err
         assert dtlint("plan", "try.json", "-o", "plan.json").code == 0
         tried = dtlint("trace", *device, "--plan", "plan.json", *script)
+    else:
+        assert "\nVerified: it held in the run that was recorded\n" in dtlint("plan", "try.json").out
     assert "The plan holds in this run: no overflow, no lost gradient" in tried.err
     assert tried.code == 0
     assert set(load(tmp_path / "plan.json").names) == kept
