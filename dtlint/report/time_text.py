@@ -47,6 +47,8 @@ def time_lines(record: TraceRecord) -> Iterator[Line]:
         return
     shares = ", ".join(f"{seconds / total:.0%} {dtype}" for dtype, seconds in by.items() if seconds > 0.005 * total)
     yield f"  operators by dtype: {shares}{_included(record)}", "plain"
+    if any(unseen.in_graphs for unseen in record.unseen):
+        yield "  compiled code is not among the operators; --eager times it operator by operator, uncompiled", "plain"
     for entry, seconds in _slowest(record)[:MOST]:
         backward = " (backward)" if entry.phase == "backward" else ""
         what = f"{entry.op.lstrip('_')}{backward} in {entry.output}"
@@ -66,7 +68,7 @@ def _included(record: TraceRecord) -> str:
     assert timing is not None
     if timing.device == "cuda":
         return "; a small operator may wait on the device for its launch, which counts as its time"
-    calls = sum(entry.count for entry in record.entries) * timing.call
+    calls = sum(entry.count for entry in record.entries if entry.seconds) * timing.call
     total = sum(entry.seconds for entry in record.entries)
     return f"; {calls / total:.0%} of it is calling them, {timing.call * 1e6:.2g} us each"
 

@@ -20,6 +20,7 @@ from dtlint.trace.mode import Tracer
 from dtlint.trace.options import Options
 from dtlint.trace.ratios import CPU, LARGE
 from dtlint.trace.record import TraceRecord
+from dtlint.trace.schema import VALUES_IN_GRAPHS, Unseen
 from dtlint.trace.store import load, save
 
 
@@ -181,6 +182,8 @@ def test_the_screen_of_times() -> None:
         " which no dtype changes"
     )
     assert lines[1].startswith("  operators by dtype: 50% float32, 50% bfloat16; ")
+    record.unseen.append(Unseen(VALUES_IN_GRAPHS, 1))
+    assert any("compiled code is not among the operators" in text for text, _ in time_lines(record))
     assert sum(by_dtype(record).values()) == pytest.approx(6e-3)
     told = "because autocast was off there; 738 us to 778 us less in 16 bits"
     assert any("addmm in float32" in line and told in line for line in lines)
