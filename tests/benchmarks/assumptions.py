@@ -119,13 +119,13 @@ def reports(files: Iterable[str], assumed: Assumption) -> tuple[list[Report], li
 
 @cache
 def _cuda_dtypes() -> dict[str, frozenset[torch.dtype]]:
-    """What CUDA's kernels take, by the last name of the op, as torch's own tests have it."""
+    """What CUDA's kernels take, by the name of the op, `fft_fft2` and `fft2`, as torch's own tests have it."""
     found: dict[str, frozenset[torch.dtype]] = {}
     with suppress(Exception):
         from torch.testing._internal.common_methods_invocations import op_db
 
         for op in op_db:
-            for name in (op.name.split(".")[-1], *(alias.name for alias in op.aliases)):
+            for name in (op.name.split(".")[-1], op.name.replace(".", "_"), *(alias.name for alias in op.aliases)):
                 found[name] = found.get(name, frozenset()) | frozenset(op.dtypesIfCUDA)
     return found
 
