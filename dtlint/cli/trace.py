@@ -71,6 +71,12 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 "--time", is_flag=True, help="Also measure each operator, and tell what 16 bits gain or would gain."
             ),
             click.option("--assume", metavar="DTYPE", help="Also tell what this dtype would have done: float16."),
+            click.option(
+                "--sketch",
+                is_flag=True,
+                help="Keep sketches of the values in the record, for `dtlint compare`: of the first 4 steps traced, then"
+                " of ever fewer.",
+            ),
         )
     ):
         function = option(function)
@@ -165,6 +171,8 @@ def command(
     if not options.watch and reporter.fail_on.of_values:
         never = ", ".join(reporter.fail_on.of_values)
         raise click.UsageError(f"--fail-on {never} could never fail: --only dtypes judges no values; leave it out")
+    if options.sketch and output is None:
+        raise click.UsageError("--sketch keeps values for `dtlint compare`: name a file for the record with --output")
     if importlib.util.find_spec("torch") is None:
         from dtlint.trace.words import NO_TORCH
 
@@ -203,12 +211,13 @@ def _options(
     assume: str | None,
     eager: bool,
     time: bool,
+    sketch: bool,
 ) -> Options:
     from dtlint.trace.options import Options, OptionsError
 
     try:
         watched = [name for name in watch.split(",") if name.strip()]
-        return Options.parse(steps, every, only, watched, modules, assume, eager, time)
+        return Options.parse(steps, every, only, watched, modules, assume, eager, time, sketch=sketch)
     except OptionsError as error:
         raise click.UsageError(f"--{error}") from None
 

@@ -28,6 +28,7 @@ from dtlint.trace.schema import (
 from dtlint.trace.schema import Event as EventRecord
 from dtlint.trace.schema import Range as RangeRecord
 from dtlint.trace.schema import Scaler as ScalerRecord
+from dtlint.trace.schema import Sketches as SketchesRecord
 from dtlint.trace.schema import Weight as WeightRecord
 from dtlint.trace.site import shown
 from dtlint.trace.unseen import unseen_of
@@ -116,6 +117,7 @@ class _Export:
             assume=tracer.options.assume or "",
             watched=None if tracer.options.watch == frozenset(VALUES) else sorted(tracer.options.watch),
             timing=tracer.clock.timing() if tracer.clock is not None else None,
+            sketches=self._sketches(),
             places=self.places,
             sources=self.sources,
             series=tracer.series.record(),
@@ -252,6 +254,17 @@ class _Export:
             operands=[self._operand(known) for known in mismatch.inputs],
             count=mismatch.count,
             fatal=mismatch.fatal,
+        )
+
+    def _sketches(self) -> SketchesRecord | None:
+        sketches = self.tracer.flow.sketches
+        if sketches is None:
+            return None
+        return SketchesRecord(
+            ops=[self._entry_of[id(signature)] for signature in sketches.signatures],
+            tensors=list(sketches.tensors),
+            names=list(sketches.names),
+            steps=sketches.packed(),
         )
 
     def _scaler(self, events: list[Event]) -> ScalerRecord | None:

@@ -16,6 +16,7 @@ from dtlint.trace.histograms import Histograms
 from dtlint.trace.lost import Lost, due
 from dtlint.trace.memory import Memory
 from dtlint.trace.site import PLAIN, ModulePaths, is_weight
+from dtlint.trace.sketch import Sketches
 from dtlint.trace.slots import SLOTS, Slots
 from dtlint.trace.spread import LINE, NOWHERE, Spread, Stepped, collective_of
 from dtlint.trace.storages import Storages
@@ -42,8 +43,13 @@ _aminmax = torch.aminmax
 class Flow:
     """What the operators of a run did to the values in storages."""
 
-    def __init__(self, watched: frozenset[torch.dtype], modules: ModulePaths, partial: bool = False) -> None:
-        """Judge the values of the dtypes `watched`; of a `partial` trace, operators that are left out make some of them."""
+    def __init__(
+        self, watched: frozenset[torch.dtype], modules: ModulePaths, partial: bool = False, sketch: bool = False
+    ) -> None:
+        """Judge the values of the dtypes `watched`, and keep a `sketch` of each result.
+
+        Of a `partial` trace, operators that are left out make some of them.
+        """
         self.watched, self.modules = watched, modules
         self.step = 0
         self.unseen: dict[str, int] = {}
@@ -69,6 +75,7 @@ class Flow:
         self._arrays: dict[int, weakref.ref[Any]] = {}
         self._weights: dict[int, Any] = {}
         """Storages of the weights that were judged after a step since the last flush, with their learning rates."""
+        self.sketches = Sketches(modules, self._lent, self.spread.raw, self.unseen) if sketch else None
         self.before: dict[int, tuple[Slots, int]] = {}
         """Of the operator in place that runs: where its targets were judged before it, as far as that was due."""
 
@@ -210,6 +217,8 @@ class Flow:
 
     def written_unseen(self, x: Tensor) -> None:
         """An operator that is not looked at has written into `x`: it is judged whenever it is read."""
+        if self.sketches is not None:
+            self.sketches.changed(x)
         key = x.untyped_storage()._cdata
         if key in self._made:
             self._made[key] = None
@@ -299,6 +308,8 @@ class Flow:
         for number, group in enumerate(optimizer.param_groups):
             subject = Stepped(number, group["params"], site, group.get("eps"), group.get("lr"))
             for p in subject.weights:
+                if self.sketches is not None and type(p) in PLAIN:
+                    self.sketches.changed(p)
                 if type(p) not in PLAIN:
                     self.miss(f"weights of the tensor subclass {type(p).__name__} after a step")
                 elif p.dtype in self.watched and p.layout is torch.strided:
@@ -332,6 +343,8 @@ class Flow:
         self.lost.settle()
         self.histograms.settle()
         self._wraps.settle()
+        if self.sketches is not None:
+            self.sketches.settle()
         dead = self.storages.let_go_of_dead()
         self.totals.settle(self.step, dead)
         if goes_on:
@@ -347,6 +360,8 @@ class Flow:
         self._outside.clear()
         self._lent.clear()
         self.totals.let_go()
+        if self.sketches is not None:
+            self.sketches.end()
 
 
 def _fills(x: Tensor) -> bool:

@@ -107,6 +107,7 @@ class _Merger:
             errors=[],
             sources={},
             scaler=None,
+            sketches=None,
         )
         self._places, self._entries, self._events = _Numbered(), _Numbered(), _Numbered()
 

@@ -73,7 +73,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The directory of the run: paths are told relative to it, though the program may leave it."""
         self.sites = Sites(options.covers)
         watched = frozenset(getattr(torch, name) for name in options.watch)
-        self.flow = (Assumed if options.assume else Flow)(watched, self.sites.modules, options.partial)
+        self.flow = (Assumed if options.assume else Flow)(watched, self.sites.modules, options.partial, options.sketch)
+        self.sketches = self.flow.sketches
         self.mismatches = Mismatches(self.flow, self.sites, self.here)
         self.thread = threading.get_ident()
         self.series = Series()
@@ -159,6 +160,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     flow.integers(signature, args, sources, out)
             else:
                 self._results(signature, args, sources, out)
+            if self.sketches is not None:
+                self.sketches.saw(self.flow.step, signature, args, sources, out)
         except Exception as error:  # whatever is wrong here, the program goes on as if it were not traced
             self._missed(error, args, out)
         return out
@@ -250,6 +253,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for index in op.updates:
                 for x in tensors_in(args[index]) if index < len(args) else ():
                     flow.about_to_update(x, adds)
+                    if self.sketches is not None:
+                        self.sketches.before(flow.step, x)
         except Exception as error:  # as of sparse tensors: the operator runs all the same
             flow.miss(f"operators that could not be judged ({type(error).__name__})")
 

@@ -55,6 +55,8 @@ class Options:
     """Is it also counted how many values of the weights' gradients are 0? With `assume` they always are."""
     eager: bool = True
     """Do functions under torch.compile run eagerly, with values? Else they run compiled, and are known from graphs."""
+    sketch: bool = False
+    """Are sketches of the results kept, for `dtlint compare`?"""
 
     @classmethod
     def parse(
@@ -67,6 +69,7 @@ class Options:
         assume: str | None = None,
         eager: bool = True,
         time: bool = False,
+        sketch: bool = False,
     ) -> Options:
         """From words as a person writes them.
 
@@ -79,6 +82,7 @@ class Options:
             assume: the name of a narrower dtype.
             eager: run functions under torch.compile eagerly.
             time: measure how long each operator takes.
+            sketch: keep sketches of the results.
 
         Raises:
             OptionsError: one of these says nothing that can be done.
@@ -91,12 +95,14 @@ class Options:
         watched = frozenset(map(_dtype, watch))
         if only and (watched or assume):
             raise OptionsError("only dtypes judges no values: leave it out, or else what to watch and assume")
+        if only and sketch:
+            raise OptionsError("only dtypes looks at no values, and a sketch is of values: leave one of them out")
         if any(not pattern for pattern in modules):
             raise OptionsError("module '' is no path; write one such as blocks.0 or blocks.*.attn")
         if assume is not None and assume not in ASSUMED:
             raise OptionsError(_why_not(assume))
         watch = frozenset() if only else watched or frozenset(VALUES)
-        return cls(first, last, every, watch, tuple(modules), assume, eager=eager, time=time)
+        return cls(first, last, every, watch, tuple(modules), assume, eager=eager, time=time, sketch=sketch)
 
     def traces(self, step: int) -> bool:
         """Is this step, counted from 1, one to trace?"""

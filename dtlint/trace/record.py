@@ -28,6 +28,7 @@ from dtlint.trace.schema import (
     Range,
     Scaler,
     Series,
+    Sketches,
     Timing,
     Unseen,
     Weight,
@@ -109,6 +110,8 @@ class TraceRecord:
     """The precision plan under which it ran, if it did."""
     plan_problem: str = ""
     """Why that plan could not be applied, in one line; "" if it was."""
+    sketches: Sketches | None = None
+    """What `--sketch` kept; None without, and of a merged record."""
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
     """Lines of the user's files around the places: file -> line number -> text."""
 

@@ -15,7 +15,9 @@ __all__ = [
     "COMPILED",
     "NOTHING",
     "NO_FILE",
+    "PROJECTIONS",
     "REACHED",
+    "SAMPLE",
     "SCHEMA",
     "UNKNOWN",
     "VALUES_IN_GRAPHS",
@@ -33,11 +35,14 @@ __all__ = [
     "ScaleChange",
     "Scaler",
     "Series",
+    "SketchedStep",
+    "Sketches",
     "Skip",
     "SkipCause",
     "Timing",
     "Unseen",
     "Weight",
+    "is_sketched",
 ]
 
 VALUES_IN_GRAPHS = "values inside compiled graphs; --eager runs compiled functions eagerly, and shows them"
@@ -67,6 +72,16 @@ CALLS = 4
 
 UNKNOWN = -1
 """In place of a share: nothing was sampled."""
+
+PROJECTIONS = 16
+"""Sums under random signs in a sketch. The difference of two tensors is estimated from them with a standard error of
+1 / sqrt(2 * PROJECTIONS), about 18%."""
+
+METHOD = "splitmix64/16/512"
+"""The method of the sketches of this version."""
+
+SAMPLE = 512
+"""Values of a tensor of which its sketch is made: all, where there are no more."""
 
 FAST = 1.0
 """A learning rate from which it is worth a word where a step spoilt a weight."""
@@ -517,3 +532,44 @@ class Series:
     starts: list[int]
     """The first step of each column, from 0."""
     rows: list[ModuleSeries]
+
+
+@dataclass(slots=True)
+class SketchedStep:
+    """What the operators of one step computed, in the order in which they ran."""
+
+    step: int
+    """Counted from 0."""
+    lines: str
+    """A line for each result, joined by `;`: four numbers or more, separated by blanks. The operator, by its number in
+    `Sketches.ops`; the tensor, by its number in `Sketches.tensors`, or -1 - that where it has no sketch; which of
+    the operator's results it is; then the lines that wrote its operands. What came from outside stands as -1 - its number in
+    `Sketches.names` in place of the operator, and then the operator that first read it, or -1."""
+    values: str
+    """Base64 of the sketches of those lines that have one: each is 3 + PROJECTIONS floats of 32 bits, little-endian.
+    Lowest and highest of the sampled values and 0; their norm, and their sums under PROJECTIONS random signs, in which
+    what is not finite, or so low that it only bars a position, counts as 0."""
+
+
+@dataclass(slots=True)
+class Sketches:
+    """What `dtlint trace --sketch` keeps of the values, for `dtlint compare`."""
+
+    ops: list[int]
+    """The entries of the operators."""
+    tensors: list[str]
+    """dtype and shape, as `float32[2,3]`."""
+    names: list[str]
+    """`parameter fc.weight`, or "" of what has no name."""
+    steps: list[SketchedStep]
+    method: str = METHOD
+    """How values are sampled and signs are chosen: only sketches of one method can be compared."""
+
+
+def is_sketched(number: int) -> bool:
+    """Is the `number`-th step that is traced, from 1, one of those that are sketched?
+
+    These are the first four, and from there on two in each doubling: 17 of 500, so that the record stays small.
+    """
+    rest = number // 3 if number % 3 == 0 else number
+    return number <= 4 or rest & (rest - 1) == 0
