@@ -51,9 +51,10 @@ ARROWS: dict[str, set[str]] = {
     },
     "trace": {"atomic", "catalogue", "diagnostic", "dtypes", "rule", "source", "unexpected"},
     "plan": {"dtypes", "trace"},
+    "compare": {"dtypes", "trace"},
     "diff": {"atomic", "dtypes", "trace"},
     "profile": {"atomic", "trace"},
-    "report": {"catalogue", "diagnostic", "diff", "document", "dtypes", "plan", "profile", "rule", "trace"},
+    "report": {"catalogue", "compare", "diagnostic", "diff", "document", "dtypes", "plan", "profile", "rule", "trace"},
     "api": {"diagnostic", "report", "trace"},
     "server": {
         *("catalogue", "check", "config", "diagnostic", "document", "dtypes", "infer", "rule", "source", "unexpected"),
@@ -62,6 +63,7 @@ ARROWS: dict[str, set[str]] = {
     "callbacks": {"monitor"},
     "pytest_plugin": {"api", "diagnostic", "report", "trace"},
     "cli": {
+        "compare",
         *("atomic", "cache", "catalogue", "check", "config", "diagnostic", "document", "dtypes", "families", "infer"),
         *("diff", "plan", "profile", "report", "rule", "source", "trace", "unexpected"),
         "server",
@@ -159,8 +161,8 @@ def test_the_dynamic_half_never_imports_libcst() -> None:
     assert offences(modules("trace"), {"libcst"}, "module", "function", "typing") == []
 
 
-def test_reports_import_neither_torch_nor_libcst() -> None:
-    assert offences(modules("report"), {"torch", "libcst"}, "module", "function") == []
+def test_reports_and_comparisons_import_neither_torch_nor_libcst() -> None:
+    assert offences(modules("report", "compare"), {"torch", "libcst"}, "module", "function") == []
 
 
 def test_dtypes_imports_nothing_else_of_dtlint() -> None:

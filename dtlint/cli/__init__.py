@@ -28,6 +28,7 @@ COMMANDS = {
     "plan": "Plan which modules stay in float32 while the others run in float16.",
     "diff": "Say what changed in the dtypes of a program between two runs.",
     "profile": "Tell device time by dtype from a file of torch.profiler.",
+    "compare": "Compare two traces of one program, as of float32 and bfloat16.",
     "rule": "Explain a rule, or list all of them.",
     "infer": "Show the dtype of every expression, as inferred.",
     "server": "Serve an editor: diagnostics, fixes and dtypes while code is written.",

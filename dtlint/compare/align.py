@@ -1,0 +1,147 @@
+"""Which lines of two steps are the same result: by module, operator and order.
+
+In each module the lines of both runs are matched as `diff` matches lines of text. Casts and copies are left out, since
+they are what precision changes. What stands between two matches in both runs, and ends in a result of one shape, is taken
+for one computation that was put together in another way, as a fused attention and its parts are.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from dtlint.compare.run import Line
+
+__all__ = ["Aligned", "align"]
+
+FEW = 4
+"""Results at the end of a part that was put together in another way, among which its result is looked for."""
+
+ATTENTION = re.compile(r"_?scaled_dot_product\w*attention(?!\w*backward)\w*")
+ATTENTION_BACKWARD = re.compile(r"_?scaled_dot_product\w*attention\w*backward")
+
+SAME = {
+    "_fused_rms_norm": "rms_norm",
+    "cudnn_batch_norm": "native_batch_norm",
+    "cudnn_batch_norm_backward": "native_batch_norm_backward",
+    "_batch_norm_with_update": "native_batch_norm",
+    "batch_norm_backward": "native_batch_norm_backward",
+    "cudnn_convolution": "convolution",
+    "_unsafe_index": "index",
+}
+"""Operators of one device, by the name of those of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """The lines of a step of two runs."""
+
+    pairs: dict[int, int]
+    """Number in the second run -> number in the first."""
+    only_first: list[Line]
+    only_second: list[Line]
+    """What has no counterpart, casts and copies aside."""
+    skipped: int
+    """Casts and copies."""
+
+    @property
+    def share(self) -> float:
+        """The share of lines that have a counterpart."""
+        both = 2 * len(self.pairs)
+        return both / (both + len(self.only_first) + len(self.only_second) or 1)
+
+
+def align(first: Sequence[Line], second: Sequence[Line]) -> Aligned:
+    """Match the lines of a step."""
+    pairs = _weights(first, second)
+    taken = set(pairs.values())
+    ones = _by_module(line for line in first if line.number not in taken and not line.moves)
+    others = _by_module(line for line in second if line.number not in pairs and not line.moves)
+    for module in ones.keys() & others.keys():
+        for one, other in _matched(ones[module], others[module]):
+            pairs[other.number] = one.number
+    taken = set(pairs.values())
+    return Aligned(
+        pairs,
+        [line for line in first if line.number not in taken and not line.moves],
+        [line for line in second if line.number not in pairs and not line.moves],
+        sum(line.moves for line in (*first, *second)),
+    )
+
+
+def _weights(first: Sequence[Line], second: Sequence[Line]) -> dict[int, int]:
+    """Parameters and buffers are matched by name."""
+    named: dict[tuple[str, int], Line] = {}
+    for line, key in _named(first):
+        named[key] = line
+    return {
+        line.number: named[key].number
+        for line, key in _named(second)
+        if key in named and _values(named[key].shape) == _values(line.shape)
+    }
+
+
+def _named(lines: Sequence[Line]) -> Iterator[tuple[Line, tuple[str, int]]]:
+    """With the name, and how often it came before: a buffer that a step writes is met more than once."""
+    met: dict[str, int] = {}
+    for line in lines:
+        if line.name:
+            kind, _, path = line.name.partition(" ")
+            name = f"{kind} {_path(path)}"
+            met[name] = met.get(name, 0) + 1
+            yield line, (name, met[name])
+
+
+def _path(path: str) -> str:
+    from dtlint.compare.run import plain_path
+
+    return plain_path(path)
+
+
+def _values(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
+
+
+def _by_module(lines: Iterator[Line]) -> dict[tuple[str, bool], list[Line]]:
+    found: dict[tuple[str, bool], list[Line]] = {}
+    for line in lines:
+        found.setdefault((line.module, line.backward), []).append(line)
+    return found
+
+
+def _token(line: Line) -> Hashable:
+    if line.entry is None:
+        return "", _values(line.shape)
+    op = line.op
+    if ATTENTION_BACKWARD.fullmatch(op):
+        op = "attention_backward"
+    elif ATTENTION.fullmatch(op):
+        op = "attention"
+    return SAME.get(op, op), line.output, _values(line.shape)
+
+
+def _matched(ones: list[Line], others: list[Line]) -> Iterator[tuple[Line, Line]]:
+    tokens = [_token(line) for line in ones], [_token(line) for line in others]
+    if tokens[0] == tokens[1]:
+        yield from zip(ones, others, strict=True)
+        return
+    for tag, start, end, begin, stop in SequenceMatcher(None, *tokens, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield from zip(ones[start:end], others[begin:stop], strict=True)
+        elif tag == "replace":
+            yield from _last_alike(ones[start:end], others[begin:stop])
+
+
+def _last_alike(ones: list[Line], others: list[Line]) -> Iterator[tuple[Line, Line]]:
+    """The last results of one size, whatever dimensions are folded into one."""
+    for one in reversed(ones[-FEW:]):
+        for other in reversed(others[-FEW:]):
+            alike = one.numel == other.numel and one.shape[-1:] == other.shape[-1:]
+            if alike and one.entry is not None and other.entry is not None:
+                yield one, other
+                return

@@ -1,0 +1,96 @@
+"""Runs that differ in nothing but precision: nothing is beyond rounding, and all of them is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import honest
+import pytest
+import torch
+
+from dtlint.compare import CannotCompare, compare
+from dtlint.trace.record import TraceRecord
+
+Sketched = Callable[..., TraceRecord]
+
+
+@pytest.mark.parametrize("name", honest.MODELS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_is_honest_rounding(name: str, dtype: torch.dtype, sketched: Sketched) -> None:
+    comparison = compare(sketched(lambda: honest.train(name)), sketched(lambda: honest.train(name), dtype))
+    assert comparison.findings == []
+    assert comparison.precision.other == str(dtype).removeprefix("torch.")
+    assert comparison.compared > 100
+    assert [line for _, line in comparison.unmatched if not line.backward] == []
+
+
+@pytest.mark.parametrize("name", honest.MODELS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_so_are_weights_of_another_dtype(name: str, dtype: torch.dtype, sketched: Sketched) -> None:
+    comparison = compare(sketched(lambda: honest.train(name)), sketched(lambda: honest.train(name, dtype)))
+    assert comparison.findings == []
+    assert sum(map(len, comparison.honest.values())) > 100
+
+
+def test_a_run_does_not_differ_from_itself(sketched: Sketched) -> None:
+    one, other = (sketched(lambda: honest.train("gpt")) for _ in range(2))
+    comparison = compare(one, other)
+    assert comparison.equal == comparison.compared > 100
+    assert {loss == its for _, loss, its in comparison.losses} == {True}
+
+
+def test_the_scale_of_a_gradient_is_taken_out(sketched: Sketched) -> None:
+    def scaled(enabled: bool) -> None:
+        model, loss = honest.gpt()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=enabled, init_scale=2.0**30)
+        for _ in range(4):  # the first steps overflow, and are skipped
+            optimizer.zero_grad()
+            scaler.scale(loss(torch.float32)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+    one, other = sketched(lambda: scaled(False)), sketched(lambda: scaled(True), torch.float16)
+    assert other.scaler is not None
+    assert other.scaler.skipped > 0
+    assert compare(one, other).findings == []
+
+
+def test_fused_attention_is_compared_with_its_parts(sketched: Sketched) -> None:
+    q, k, v = torch.randn(3, 2, 4, 8, 16)
+
+    def fused() -> None:
+        torch.nn.functional.scaled_dot_product_attention(q * 1, k * 1, v * 1).mean().item()
+
+    def apart() -> None:
+        y = ((q * 1) @ (k * 1).transpose(-2, -1) / 4).softmax(-1) @ (v * 1)
+        y.mean().item()
+
+    comparison = compare(sketched(fused), sketched(apart))
+    assert comparison.findings == []
+    assert comparison.compared == 5  # with the result of the attention
+    assert "A" in {name for name, _ in comparison.unmatched}  # by its second result, the logarithms of the sums
+
+
+def test_what_cannot_be_compared_says_what_to_do(sketched: Sketched) -> None:
+    one = sketched(lambda: honest.train("resnet", steps=1))
+    other = sketched(lambda: honest.train("gpt", steps=1))
+    with pytest.raises(CannotCompare, match=r"are of different programs: .* trace one program twice"):
+        compare(one, other)
+    later = sketched(lambda: honest.train("resnet", steps=3), steps="3:3")
+    with pytest.raises(CannotCompare, match="share no sketched step; trace both with the same --steps"):
+        compare(one, later)
+    bare = sketched(lambda: honest.train("resnet", steps=1))
+    bare.sketches = None
+    with pytest.raises(CannotCompare, match="B has no sketches; trace again with: dtlint trace --sketch --output B"):
+        compare(one, bare)
+    older = sketched(lambda: honest.train("resnet", steps=1))
+    assert older.sketches is not None
+    older.sketches.method = "md5/4/64"
+    with pytest.raises(CannotCompare, match="whose sketches are of another kind"):
+        compare(one, older)
+    broken = sketched(lambda: honest.train("resnet", steps=1))
+    assert broken.sketches is not None
+    broken.sketches.steps[0].lines = "0 0 0 99"
+    with pytest.raises(CannotCompare, match="B is damaged"):
+        compare(one, broken)
