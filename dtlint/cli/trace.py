@@ -72,6 +72,12 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option("--assume", metavar="DTYPE", help="Also tell what this dtype would have done: float16."),
             click.option(
+                "--shadow",
+                metavar="DTYPE",
+                help="Compute each operator in low precision once more in this dtype, float32 or float64, and tell its own"
+                " error. A step takes several times as long: see --every.",
+            ),
+            click.option(
                 "--sketch",
                 is_flag=True,
                 help="Keep sketches of the values in the record, for `dtlint compare`: of the first 4 steps traced, then"
@@ -212,12 +218,13 @@ def _options(
     eager: bool,
     time: bool,
     sketch: bool,
+    shadow: str | None,
 ) -> Options:
     from dtlint.trace.options import Options, OptionsError
 
     try:
         watched = [name for name in watch.split(",") if name.strip()]
-        return Options.parse(steps, every, only, watched, modules, assume, eager, time, sketch=sketch)
+        return Options.parse(steps, every, only, watched, modules, assume, eager, time, sketch=sketch, shadow=shadow)
     except OptionsError as error:
         raise click.UsageError(f"--{error}") from None
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["SAFETY", "Explained", "Incoming", "explained", "roundoff", "unit_roundoff"]
 
 SAFETY = 6.0
-"""How far above the model honest rounding may be. Largest seen in float32 against bfloat16 of a GPT, a ResNet and a
-diffusion UNet: 2.5."""
+"""How far above the model honest rounding may be. The largest seen in first steps of GPT-2, Llama, BERT, T5, ResNets and
+diffusion UNets, of float32 against bfloat16, float16 and float64, is 4."""
 
 UNKNOWN = 4.0
 """The gain of an operator of which nothing is known."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES
 from dtlint.report.legible import legible
+from dtlint.report.shadow_text import every_local_error
 from dtlint.trace.balance import kept_wide, used_autocast, wide_work
 from dtlint.trace.schema import NO_FILE
 from dtlint.trace.words import in_package, shorten, times
@@ -206,6 +207,7 @@ SECTIONS: dict[str, Callable[[TraceRecord], Sequence[str] | Iterator[str]]] = {
     "float64": _findings("float64", "float64-data"),
     "Integers that became floats": _findings("int-to-float"),
     "Nearest to the limit": _ranges,
+    "Local errors": every_local_error,
     "Would be 0 in the assumed dtype": _vanishes,
     "Communication": _communication,
     "Not seen": _unseen,

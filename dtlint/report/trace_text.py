@@ -14,6 +14,7 @@ from dtlint.dtypes.dtype import DTYPES
 from dtlint.report.colour import write_lines
 from dtlint.report.frame import STYLES
 from dtlint.report.legible import legible
+from dtlint.report.shadow_text import local_errors
 from dtlint.trace.balance import work
 from dtlint.trace.record import CALLED
 from dtlint.trace.words import in_package, listed, within
@@ -112,6 +113,7 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     yield from _section(diagnostics, ("DT905", "DT906"), "Promotions")
     yield from _nearest(record, diagnostics)
     yield from _section(diagnostics, ("DT910",), "Lost to zero")
+    yield from local_errors(record)
     caught = [d for d in diagnostics if d.severity is not Severity.ERROR]
     yield from _section(caught, ("DT914",), "Dtype errors that the program caught")
     yield from _unseen(record)

@@ -26,6 +26,7 @@ from dtlint.trace.schema import (
     SkipCause,
 )
 from dtlint.trace.schema import Event as EventRecord
+from dtlint.trace.schema import LocalError as LocalErrorRecord
 from dtlint.trace.schema import Range as RangeRecord
 from dtlint.trace.schema import Scaler as ScalerRecord
 from dtlint.trace.schema import Sketches as SketchesRecord
@@ -117,6 +118,8 @@ class _Export:
             assume=tracer.options.assume or "",
             watched=None if tracer.options.watch == frozenset(VALUES) else sorted(tracer.options.watch),
             timing=tracer.clock.timing() if tracer.clock is not None else None,
+            shadow=tracer.options.shadow or "",
+            local=self._local(),
             sketches=self._sketches(),
             places=self.places,
             sources=self.sources,
@@ -255,6 +258,24 @@ class _Export:
             count=mismatch.count,
             fatal=mismatch.fatal,
         )
+
+    def _local(self) -> list[LocalErrorRecord]:
+        shadow = self.tracer.shadow
+        if shadow is None:
+            return []
+        return [
+            LocalErrorRecord(
+                entry=self._entry_of[id(signature)],
+                calls=found.calls,
+                error=found.error,
+                worst=found.worst,
+                values=found.values,
+                saturated=found.saturated,
+                vanished=found.vanished,
+                amplified=found.amplified,
+            )
+            for signature, found in shadow.errors.items()
+        ]
 
     def _sketches(self) -> SketchesRecord | None:
         sketches = self.tracer.flow.sketches

@@ -24,7 +24,7 @@ from dtlint.trace.totals import Totals
 from dtlint.trace.wraps import Wraps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dtlint.trace.signature import Signature
     from dtlint.trace.site import Site
@@ -75,6 +75,8 @@ class Flow:
         self._arrays: dict[int, weakref.ref[Any]] = {}
         self._weights: dict[int, Any] = {}
         """Storages of the weights that were judged after a step since the last flush, with their learning rates."""
+        self.settled: Callable[[], None] | None = None
+        """Called at each flush: what else waits on the devices is to be read."""
         self.sketches = Sketches(modules, self._lent, self.spread.raw, self.unseen) if sketch else None
         self.before: dict[int, tuple[Slots, int]] = {}
         """Of the operator in place that runs: where its targets were judged before it, as far as that was due."""
@@ -345,6 +347,8 @@ class Flow:
         self._wraps.settle()
         if self.sketches is not None:
             self.sketches.settle()
+        if self.settled is not None:
+            self.settled()
         dead = self.storages.let_go_of_dead()
         self.totals.settle(self.step, dead)
         if goes_on:

@@ -5,11 +5,12 @@ What one rank gives birth to, a collective brings to the others in the same step
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from dtlint.trace.octaves import add_up
-from dtlint.trace.schema import DtypeError, Entry, Event, Memory, Operand, Scaler, SkipCause, Unseen, Weight
+from dtlint.trace.schema import DtypeError, Entry, Event, LocalError, Memory, Operand, Scaler, SkipCause, Unseen, Weight
 from dtlint.trace.store import RecordError, load
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class _Merger:
             sources={},
             scaler=None,
             sketches=None,
+            local=[],
         )
         self._places, self._entries, self._events = _Numbered(), _Numbered(), _Numbered()
 
@@ -144,6 +146,7 @@ class _Merger:
             )
             for event in record.events
         ]
+        self._add_local([replace(local, entry=entries[local.entry]) for local in record.local])
         self._add_unseen([replace(unseen, place=place(unseen.place)) for unseen in record.unseen])
         self._add_weights([replace(weight, place=place(weight.place)) for weight in record.weights])
         for error in record.errors:
@@ -204,6 +207,15 @@ class _Merger:
         self.merged.events = [events[number] for number in kept]
         if self.merged.scaler is not None:
             self.merged.scaler = _scaler(self.merged.scaler, self.merged.scaler.place, kept)
+
+    def _add_local(self, errors: list[LocalError]) -> None:
+        at = {known.entry: number for number, known in enumerate(self.merged.local)}
+        for one in errors:
+            if one.entry in at:
+                self.merged.local[at[one.entry]] = _both(self.merged.local[at[one.entry]], one)
+            else:
+                at[one.entry] = len(self.merged.local)
+                self.merged.local.append(one)
 
     def _add_unseen(self, unseen: list[Unseen]) -> None:
         at = {known.what: number for number, known in enumerate(self.merged.unseen)}
@@ -267,6 +279,21 @@ def _sum(one: Entry, other: Entry) -> Entry:
         held=max(one.held, other.held),
         tiny=add_up(one.tiny, other.tiny),
         **{name: getattr(one, name) + getattr(other, name) for name in SUMMED},
+    )
+
+
+def _both(one: LocalError, other: LocalError) -> LocalError:
+    """The errors of one entry on two ranks."""
+    calls = one.calls + other.calls
+    return LocalError(
+        one.entry,
+        calls,
+        error=math.sqrt((one.calls * one.error**2 + other.calls * other.error**2) / calls),
+        worst=max(one.worst, other.worst),
+        values=one.values + other.values,
+        saturated=one.saturated + other.saturated,
+        vanished=one.vanished + other.vanished,
+        amplified=max(one.amplified, other.amplified),
     )
 
 

@@ -28,6 +28,7 @@ from dtlint.trace.mismatch import Mismatches
 from dtlint.trace.ops import Op
 from dtlint.trace.options import EVERYTHING, Options
 from dtlint.trace.series import Series
+from dtlint.trace.shadow import Shadow
 from dtlint.trace.signature import Signature, is_special, learn
 from dtlint.trace.site import ENGINE, PLAIN, Site, Sites
 from dtlint.trace.stack import put_back, take_off
@@ -75,6 +76,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         watched = frozenset(getattr(torch, name) for name in options.watch)
         self.flow = (Assumed if options.assume else Flow)(watched, self.sites.modules, options.partial, options.sketch)
         self.sketches = self.flow.sketches
+        self.shadow = Shadow(getattr(torch, options.shadow)) if options.shadow else None
+        if self.shadow is not None:
+            self.flow.settled = self.shadow.settle
         self.mismatches = Mismatches(self.flow, self.sites, self.here)
         self.thread = threading.get_ident()
         self.series = Series()
@@ -106,6 +110,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         op = self._ops.get(id(func)) or self._meet(func)
         if op.updates:
             self._about_to_update(op, args)
+        if self.shadow is not None:
+            self.shadow.before(op, args, kwargs)
         try:
             out = op.call(*args, **kwargs) if kwargs else op.call(*args)
         except RuntimeError as error:
@@ -162,6 +168,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._results(signature, args, sources, out)
             if self.sketches is not None:
                 self.sketches.saw(self.flow.step, signature, args, sources, out)
+            if self.shadow is not None:
+                self.shadow.saw(signature, args, kwargs, out)
         except Exception as error:  # whatever is wrong here, the program goes on as if it were not traced
             self._missed(error, args, out)
         return out

@@ -26,6 +26,9 @@ ONLY = ("dtypes",)
 ASSUMED = ("float16",)
 """Narrower dtypes that a run can be judged by. bfloat16 has float32's range: nothing overflows or vanishes in it alone."""
 
+SHADOWS = ("float32", "float64")
+"""Wider dtypes in which operators can be computed once more."""
+
 SPAN = re.compile(r"(?P<first>\d*)(?P<colon>:?)(?P<last>\d*)")
 
 
@@ -57,6 +60,8 @@ class Options:
     """Do functions under torch.compile run eagerly, with values? Else they run compiled, and are known from graphs."""
     sketch: bool = False
     """Are sketches of the results kept, for `dtlint compare`?"""
+    shadow: str | None = None
+    """The wider dtype in which each operator is computed once more."""
 
     @classmethod
     def parse(
@@ -70,6 +75,7 @@ class Options:
         eager: bool = True,
         time: bool = False,
         sketch: bool = False,
+        shadow: str | None = None,
     ) -> Options:
         """From words as a person writes them.
 
@@ -83,6 +89,7 @@ class Options:
             eager: run functions under torch.compile eagerly.
             time: measure how long each operator takes.
             sketch: keep sketches of the results.
+            shadow: the name of a wider dtype, in which each operator is computed once more.
 
         Raises:
             OptionsError: one of these says nothing that can be done.
@@ -97,12 +104,18 @@ class Options:
             raise OptionsError("only dtypes judges no values: leave it out, or else what to watch and assume")
         if only and sketch:
             raise OptionsError("only dtypes looks at no values, and a sketch is of values: leave one of them out")
+        if only and shadow:
+            raise OptionsError("only dtypes looks at no values, and a shadow is of values: leave one of them out")
+        if shadow is not None and shadow not in SHADOWS:
+            raise OptionsError(f"shadow {shadow!r} is no wider dtype; use {' or '.join(SHADOWS)}")
         if any(not pattern for pattern in modules):
             raise OptionsError("module '' is no path; write one such as blocks.0 or blocks.*.attn")
         if assume is not None and assume not in ASSUMED:
             raise OptionsError(_why_not(assume))
         watch = frozenset() if only else watched or frozenset(VALUES)
-        return cls(first, last, every, watch, tuple(modules), assume, eager=eager, time=time, sketch=sketch)
+        return cls(
+            first, last, every, watch, tuple(modules), assume, eager=eager, time=time, sketch=sketch, shadow=shadow
+        )
 
     def traces(self, step: int) -> bool:
         """Is this step, counted from 1, one to trace?"""

@@ -22,6 +22,7 @@ from dtlint.trace.schema import (
     Entry,
     Event,
     Histogram,
+    LocalError,
     Memory,
     Operand,
     Place,
@@ -110,6 +111,10 @@ class TraceRecord:
     """The precision plan under which it ran, if it did."""
     plan_problem: str = ""
     """Why that plan could not be applied, in one line; "" if it was."""
+    shadow: str = ""
+    """The wider dtype in which operators were computed once more, or ""."""
+    local: list[LocalError] = field(default_factory=list)
+    """Of these operators: how far they are from it."""
     sketches: Sketches | None = None
     """What `--sketch` kept; None without, and of a merged record."""
     sources: dict[str, dict[str, str]] = field(default_factory=dict)

@@ -27,6 +27,7 @@ __all__ = [
     "Entry",
     "Event",
     "Histogram",
+    "LocalError",
     "Memory",
     "ModuleSeries",
     "Operand",
@@ -532,6 +533,26 @@ class Series:
     starts: list[int]
     """The first step of each column, from 0."""
     rows: list[ModuleSeries]
+
+
+@dataclass(slots=True)
+class LocalError:
+    """How far the results of an entry are from those of the same operator, of the same operands, in the wider dtype of
+    `--shadow`: its own error, whatever its operands brought along. Numbers that only bar positions are left out."""
+
+    entry: int
+    calls: int
+    error: float
+    """The norm of the differences over that of the wider results, over all calls."""
+    worst: float
+    """The largest of a call."""
+    values: int
+    saturated: int
+    """How many of them are finite in the wider dtype alone."""
+    vanished: int
+    """How many of them are not 0, but below the normal range of the narrower dtype."""
+    amplified: float
+    """Of a sum: by how much it made relative errors of its operands larger, at most; else 1."""
 
 
 @dataclass(slots=True)

@@ -105,6 +105,7 @@ def _check(record: TraceRecord) -> None:
             if any(len(run) < CALLS or run[0] < 1 or len(run) > CALLS + len(row.dtypes) for run in row.runs):
                 raise KeyError("a run of the series")
             indices.append((sum(run[0] for run in row.runs), columns + 1))
+    indices += [(local.entry, entries) for local in record.local]
     if record.sketches is not None:
         indices += [(number, entries) for number in record.sketches.ops]
     for index, size in indices:

@@ -34,6 +34,8 @@ def unseen_of(tracer: Tracer, signatures: Sequence[Signature], place: Places) ->
     for what, found in calls.items():
         yield Unseen(what, sum(s.count for s in found), place(found[0].site))
     yield from _steps(tracer)
+    if tracer.shadow is not None:
+        yield from tracer.shadow.unseen()
     yield from tracer.children.unseen()
     yield from _elsewhere(tracer.elsewhere)
     if tracer.captured is not None:
