@@ -1,7 +1,7 @@
 """Which lines of two steps are the same result: by module, operator and order.
 
 In each module the lines of both runs are matched as `diff` matches lines of text. Casts and copies are left out, since
-they are what precision changes. What stands between two matches in both runs, and ends in a result of one shape, is taken
+they are what precision changes. What stands between two matches in both runs, and ends in results of one size, is taken
 for one computation that was put together in another way, as a fused attention and its parts are.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from dtlint.compare.difference import relative
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Aligned", "align"]
 
-FEW = 4
-"""Results at the end of a part that was put together in another way, among which its result is looked for."""
+FEW = 6
+"""Results at the end of a part that was put together in another way, among which its results are looked for."""
+
+RELATED = 0.5
+"""Results that differ by more are not of the same value; where there are several, none is taken for the other."""
 
 ATTENTION = re.compile(r"_?scaled_dot_product\w*attention(?!\w*backward)\w*")
 ATTENTION_BACKWARD = re.compile(r"_?scaled_dot_product\w*attention\w*backward")
@@ -134,14 +139,23 @@ def _matched(ones: list[Line], others: list[Line]) -> Iterator[tuple[Line, Line]
         if tag == "equal":
             yield from zip(ones[start:end], others[begin:stop], strict=True)
         elif tag == "replace":
-            yield from _last_alike(ones[start:end], others[begin:stop])
+            yield from _alike(ones[start:end], others[begin:stop])
 
 
-def _last_alike(ones: list[Line], others: list[Line]) -> Iterator[tuple[Line, Line]]:
-    """The last results of one size, whatever dimensions are folded into one."""
-    for one in reversed(ones[-FEW:]):
-        for other in reversed(others[-FEW:]):
-            alike = one.numel == other.numel and one.shape[-1:] == other.shape[-1:]
-            if alike and one.entry is not None and other.entry is not None:
-                yield one, other
-                return
+def _alike(ones: list[Line], others: list[Line]) -> Iterator[tuple[Line, Line]]:
+    """The last results of one size, whatever dimensions are folded into one: those that agree, or else the only ones."""
+    found = [
+        (relative(one.sketch, other.sketch), one.number, one, other)
+        for one in ones[-FEW:]
+        for other in others[-FEW:]
+        if one.entry is not None and other.entry is not None and one.sketch is not None and other.sketch is not None
+        if one.numel == other.numel and one.shape[-1:] == other.shape[-1:]
+    ]
+    if len(found) == 1:
+        yield found[0][2:]
+        return
+    taken: set[int] = set()
+    for difference, _, one, other in sorted(found, key=lambda pair: pair[:2]):
+        if difference < RELATED and not {id(one), id(other)} & taken:
+            taken |= {id(one), id(other)}
+            yield one, other
