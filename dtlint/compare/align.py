@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from dtlint.compare.difference import relative
@@ -26,6 +27,9 @@ FEW = 6
 
 RELATED = 0.5
 """Results that differ by more are not of the same value; where there are several, none is taken for the other."""
+
+WINDOW = 400
+"""Results of a module among which those are looked for that one run has more."""
 
 ATTENTION = re.compile(r"_?scaled_dot_product\w*attention(?!\w*backward)\w*")
 ATTENTION_BACKWARD = re.compile(r"_?scaled_dot_product\w*attention\w*backward")
@@ -132,14 +136,37 @@ def _token(line: Line) -> Hashable:
 
 def _matched(ones: list[Line], others: list[Line]) -> Iterator[tuple[Line, Line]]:
     tokens = [_token(line) for line in ones], [_token(line) for line in others]
-    if tokens[0] == tokens[1]:
-        yield from zip(ones, others, strict=True)
-        return
-    for tag, start, end, begin, stop in SequenceMatcher(None, *tokens, autojunk=False).get_opcodes():
+    for tag, start, end, begin, stop in _opcodes(*tokens):
         if tag == "equal":
             yield from zip(ones[start:end], others[begin:stop], strict=True)
         elif tag == "replace":
             yield from _alike(ones[start:end], others[begin:stop])
+
+
+def _opcodes(ones: list[Hashable], others: list[Hashable]) -> Iterator[tuple[str, int, int, int, int]]:
+    """As of a SequenceMatcher, whose time grows with the square of a length: what is equal is taken at once, and of the
+    rest a WINDOW at a time."""
+    at = to = 0
+    while at < len(ones) and to < len(others):
+        same = 0
+        for one, other in zip(islice(ones, at, None), islice(others, to, None), strict=False):
+            if one != other:
+                break
+            same += 1
+        if same:
+            yield "equal", at, at + same, to, to + same
+            at, to = at + same, to + same
+            continue
+        left, right = ones[at : at + WINDOW], others[to : to + WINDOW]
+        whole = len(ones) - at <= WINDOW and len(others) - to <= WINDOW
+        matched = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+        if not whole:  # the end of a window is only its end
+            last = max((n for n, (tag, *_) in enumerate(matched) if tag == "equal"), default=-1)
+            matched = matched[: last + 1]
+        for tag, start, end, begin, stop in matched:
+            yield tag, at + start, at + end, to + begin, to + stop
+        step = matched[-1] if matched else ("", 0, len(left), 0, len(right))
+        at, to = at + step[2], to + step[4]
 
 
 def _alike(ones: list[Line], others: list[Line]) -> Iterator[tuple[Line, Line]]:
