@@ -179,7 +179,8 @@ class Sketches:
         self._step = -1
         self._began = 0
         """Steps that began, sketched or not."""
-        self._on = False
+        self._on = self._full = False
+        """Is this step sketched? Was it, up to the most lines that a step has?"""
         self._lines: list[list[int]] = []
         self._values: dict[int, array[float]] = {}
         self._leaves: list[tuple[int, int]] = []
@@ -196,6 +197,8 @@ class Sketches:
         if step != self._step:
             self._begin(step)
         if not self._on:
+            if self._full:
+                self._unseen[OVER] = self._unseen.get(OVER, 0) + 1
             return
         op = signature.op
         if type(out) is Tensor and op.plain:
@@ -280,7 +283,7 @@ class Sketches:
         """A line more; its number."""
         here = len(self._lines)
         if here >= MOST_LINES:
-            self._unseen[OVER] = self._unseen.get(OVER, 0) + 1
+            self._on, self._full = False, True
             return here - 1
         kind = self._kinds.get((x.dtype, x.shape))
         if kind is None:
@@ -363,7 +366,8 @@ class Sketches:
         for key in self._known:
             free(key)
         self._known.clear()
-        self._lines, self._values, self._on, self._step = [], {}, False, -1
+        self._lines, self._values, self._step = [], {}, -1
+        self._on = self._full = False
 
 
 def _plain(value: Any) -> Iterator[Tensor]:

@@ -245,6 +245,22 @@ def test_storages_are_let_go_of() -> None:
     assert sketches._values == {}
 
 
+def test_a_step_has_no_more_lines_than_are_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtlint.trace.sketch.MOST_LINES", 5)
+
+    def program() -> None:
+        x = torch.ones(3)
+        for _ in range(20):
+            x = x + 1
+
+    tracer = Tracer(Options(sketch=True))
+    with tracer:
+        program()
+    record = record_of(tracer, ["test"], 0)
+    assert len(Run(record, "A").lines(0)) == 5
+    assert [u.count for u in record.unseen if "were not sketched" in u.what] == [15]
+
+
 def test_odd_tensors_are_passed_over() -> None:
     def program() -> None:
         a = torch.ones(3, 3)
