@@ -118,6 +118,8 @@ def serve(inbox: BinaryIO, outbox: BinaryIO) -> int:
             elif kind == "death":
                 if reader.died(what):
                     session.reading_failed()
+                else:
+                    session.reading_given_up()
             elif what is None:
                 return 1  # the editor is gone, and has not said so
             else:
@@ -126,5 +128,6 @@ def serve(inbox: BinaryIO, outbox: BinaryIO) -> int:
     except BrokenPipeError:
         return 1
     finally:
+        session.close()
         reader.close()
     return session.exit_code

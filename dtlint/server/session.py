@@ -49,6 +49,7 @@ class _Open:
         of_project: those among the findings of the text before that only the project has shown.
         good: what was wrong in the last text that could be parsed, and that.
         hints: what the expressions of a revision are.
+        fixed: the text with its safe fixes, of the revision for which somebody asked last.
         rests_on: the other files that were looked into.
     """
 
@@ -61,6 +62,7 @@ class _Open:
     of_project: Sequence[Diagnostic] = ()
     good: tuple[Sequence[Diagnostic], str] = ((), "")
     hints: Hints | None = None
+    fixed: Fixed | None = None
     told: int = -1
     rests_on: frozenset[str] = frozenset()
     published: set[str] = field(default_factory=set)
@@ -68,12 +70,12 @@ class _Open:
 
 @dataclass(eq=False)
 class _Waiting:
-    """A request that is answered when a text has been read."""
+    """A request that is answered when a text has been read: by `then`, or by null where that takes too long."""
 
     id: object
     open: _Open
     is_ready: Callable[[], bool]
-    answer: Callable[[], Any]
+    then: Callable[[], None]
     until: float
 
 
@@ -91,7 +93,6 @@ class Session:
         self._of_cell: dict[str, str] = {}
         """The notebook of each cell, by their URIs."""
         self._waiting: list[_Waiting] = []
-        self._fixing: dict[tuple[str, int], list[Callable[[Fixed], None]]] = {}
         self._options = Options()
         self._client: Params = {}
         self._encoding = "utf-16"
@@ -133,6 +134,10 @@ class Session:
             else:
                 self._show(told)
 
+    def close(self) -> None:
+        """Leave no file behind, however the session ended."""
+        self._pages.close()
+
     def malformed(self, why: str) -> None:
         """What was read is no message."""
         self._refuse(None, -32700, why)
@@ -164,7 +169,6 @@ class Session:
     def _notification(self, method: str, params: Params) -> None:
         if method == "exit":
             self.exit_code = 0 if self._state == "shut down" else 1
-            self._pages.close()
         elif method == "$/cancelRequest":
             for one in [one for one in self._waiting if one.id == params["id"]]:
                 self._waiting.remove(one)
@@ -427,6 +431,10 @@ class Session:
         for open in self._open.values():
             open.due = time.monotonic()
 
+    def reading_given_up(self) -> None:
+        """The reading process has died too often, and there is none any more."""
+        self._show("the process that reads files died again and again: restart the server, and please report it")
+
     def _task(self, open: _Open, *, fix: bool = False) -> Task:
         buffer = open.buffer
         files = {str(one.buffer.file): one for one in self._open.values() if one.buffer.file is not None}
@@ -437,12 +445,16 @@ class Session:
         )
 
     def answered(self, answer: object) -> None:
-        """The reading process has found something out."""
-        if isinstance(answer, Fixed):
-            for then in self._fixing.pop((answer.key, answer.revision), []):
-                then(answer)
-            return
-        assert isinstance(answer, (Checked, Told, WholeProject))
+        """The reading process has found something out. Never raises, but where the editor is gone."""
+        try:
+            self._answered(answer)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            self._show(f"internal error: {in_one_line(error)}; please report it")
+
+    def _answered(self, answer: object) -> None:
+        assert isinstance(answer, (Checked, Told, WholeProject, Fixed))
         open = self._open.get(answer.key)
         if open is None or answer.revision != open.buffer.revision:
             return
@@ -450,6 +462,8 @@ class Session:
             self._checked(open, answer)
         elif isinstance(answer, WholeProject):
             self._of_whole_project(open, answer)
+        elif isinstance(answer, Fixed):
+            open.fixed = answer
         else:
             path = open.buffer.file
             open.told, open.rests_on = answer.revision, answer.rests_on or open.rests_on
@@ -458,7 +472,10 @@ class Session:
                 self._request_of_client("workspace/inlayHint/refresh", {})
         for one in [one for one in self._waiting if one.open is open and one.is_ready()]:
             self._waiting.remove(one)
-            self._reply(one.id, one.answer())
+            try:
+                one.then()
+            except Exception as error:
+                self._refuse(one.id, _INTERNAL, f"internal error: {in_one_line(error)}; please report it")
 
     def _checked(self, open: _Open, answer: Checked) -> None:
         text = open.buffer.text
@@ -528,12 +545,12 @@ class Session:
 
     # -- requests --------------------------------------------------------------------------------------------------------
 
-    def _when(self, id: object, open: _Open, is_ready: Callable[[], bool], answer: Callable[[], Any]) -> None:
-        """Answer a request now, or when what it asks about has been read."""
+    def _when(self, id: object, open: _Open, is_ready: Callable[[], bool], then: Callable[[], None]) -> None:
+        """Go on with a request now, or when what it asks about has been read."""
         if is_ready():
-            self._reply(id, answer())
+            then()
         else:
-            self._waiting.append(_Waiting(id, open, is_ready, answer, time.monotonic() + _PATIENCE))
+            self._waiting.append(_Waiting(id, open, is_ready, then, time.monotonic() + _PATIENCE))
 
     def _hover(self, id: object, params: Params) -> None:
         position, found = params["position"], self._holder(params["textDocument"]["uri"])
@@ -546,9 +563,8 @@ class Session:
             text = open.buffer.texts(self._encoding).get(cell)
             return open.hints.at(cell, *text[1].place(position), text[1]) if open.hints and text else None
 
-        answer_now = open.buffer.texts(self._encoding)[cell][1].place(position)  # refuses what is no place
-        assert answer_now
-        self._when(id, open, lambda: open.told == open.buffer.revision, answer)
+        open.buffer.texts(self._encoding)[cell][1].place(position)  # refuses what is no place
+        self._when(id, open, lambda: open.told == open.buffer.revision, lambda: self._reply(id, answer()))
 
     def _inlay_hints(self, id: object, params: Params) -> None:
         first, last = params["range"]["start"]["line"] + 1, params["range"]["end"]["line"] + 1
@@ -562,7 +578,7 @@ class Session:
             text = open.buffer.texts(self._encoding).get(cell)
             return open.hints.beside(cell, first, last, text[1]) if open.hints and text else []
 
-        self._when(id, open, lambda: open.told == open.buffer.revision, answer)
+        self._when(id, open, lambda: open.told == open.buffer.revision, lambda: self._reply(id, answer()))
 
     def _code_actions(self, id: object, params: Params) -> None:
         found = self._holder(params["textDocument"]["uri"])
@@ -595,43 +611,37 @@ class Session:
             else:
                 self._fix_all(id, open, answer())
 
-        if open.checked == open.buffer.revision:
-            answer_all()
-        else:
-            self._waiting.append(
-                _Waiting(
-                    id,
-                    open,
-                    lambda: open.checked == open.buffer.revision,
-                    answer,
-                    time.monotonic() + _PATIENCE,
-                )
-            )
+        self._when(id, open, lambda: open.checked == open.buffer.revision, answer_all)
 
     def _fix_all(self, id: object, open: _Open, others: list[Params]) -> None:
         """Answer with all safe fixes at once beside other actions, when these have been applied to the text."""
-        buffer = open.buffer
-        data, shown = buffer.data(), buffer.shown
+        buffer, revision = open.buffer, open.buffer.revision
 
-        def then(fixed: Fixed) -> None:
-            edits: actions.Edits = {}
-            if fixed.text is not None and buffer.revision == fixed.revision:
-                try:
-                    before, after = (Source.from_bytes(text, shown) for text in (data, fixed.text))
-                    edits = actions.edits_between(before, after, buffer.texts(self._encoding))
-                except UnreadableSource:
-                    edits = {}
-            all_safe = [
-                {
-                    "title": "Fix all that dtlint can fix safely",
-                    "kind": actions.FIX_ALL,
-                    "edit": self._edit(open, edits),
-                }
-            ]
-            self._reply(id, [*others, *(all_safe if edits else [])])
+        def is_ready() -> bool:
+            return buffer.revision != revision or (open.fixed is not None and open.fixed.revision == revision)
 
-        self._fixing.setdefault((buffer.uri, buffer.revision), []).append(then)
-        self._ask(replace(self._task(open), fix=True))
+        def answer() -> list[Params]:
+            if buffer.revision != revision:  # the places of the others are out of date, too
+                return []
+            edits = self._all_fixes(open)
+            title = "Fix all that dtlint can fix safely"
+            all_safe = {"title": title, "kind": actions.FIX_ALL, "edit": self._edit(open, edits)}
+            return [*others, all_safe] if edits else others
+
+        if not is_ready():
+            self._ask(replace(self._task(open), fix=True))
+        self._when(id, open, is_ready, lambda: self._reply(id, answer()))
+
+    def _all_fixes(self, open: _Open) -> actions.Edits:
+        """What makes the fixed text of the one that is open."""
+        buffer, fixed = open.buffer, open.fixed
+        if fixed is None or fixed.text is None:
+            return {}
+        try:
+            before, after = (Source.from_bytes(text, buffer.shown) for text in (buffer.data(), fixed.text))
+            return actions.edits_between(before, after, buffer.texts(self._encoding))
+        except UnreadableSource:
+            return {}
 
     def _edit(self, open: _Open, edits: actions.Edits) -> Params:
         """Edits as a `WorkspaceEdit`."""
