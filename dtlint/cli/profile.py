@@ -62,8 +62,8 @@ class Profiling:
         if profiled is None:
             click.echo("dtlint: torch was not traced, so there is no profile", err=True)
             return 2
-        if profiled.missed and not profiled.path:
-            click.echo(f"dtlint: there is no profile: {profiled.missed}", err=True)
+        if not profiled.path:
+            click.echo(f"dtlint: there is no profile: {profiled.missed or 'no step was traced'}", err=True)
             return 2
         from dtlint.profile.device import device_time
         from dtlint.profile.file import SUFFIX, TraceFileError, load_trace, save_trace

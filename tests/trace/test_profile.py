@@ -19,6 +19,7 @@ import pytest
 
 from dtlint.cli.profile import Profiling
 from dtlint.profile.tracks import PID
+from dtlint.trace.marks import Profiled
 
 PROGRAM = """
 import torch
@@ -124,6 +125,14 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_program_runs(dtli
 def test_a_program_without_torch_leaves_no_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Profiling(str(tmp_path), "train.py", 0, quiet=True).write() == 2
     assert capsys.readouterr().err == "dtlint: torch was not traced, so there is no profile\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_steps_that_never_came_leave_no_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profiling = Profiling(str(tmp_path), "train.py", 0, quiet=True)
+    profiling.take(Profiled("", [], 0))
+    assert profiling.write() == 2
+    assert capsys.readouterr().err == "dtlint: there is no profile: no step was traced\n"
     assert list(tmp_path.iterdir()) == []
 
 
