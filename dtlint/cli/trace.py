@@ -165,13 +165,13 @@ def command(
         plan, options = _loaded_plan(plan_file), _for_plan(options)
     rank = Rank.here()
     output, report_file = (path and rank.file(path) for path in (output, report_file))
-    read = [] if module else [Path(script)]
     reports = tuple(Output(format, rank.file(file)) for format, file in with_page(reports, html))
-    refuse_overwriting("--output", output, [plan_file] if plan_file else [], "the plan")
-    refuse_overwriting("--output", output, read, "the script")
-    for option, file in (("--report-file", report_file), *(("--report", each.file) for each in reports)):
-        refuse_overwriting(option, file, read, "the script")
-        refuse_overwriting(option, file, [output] if output else [], "the record of --output")
+    read = {"the script": None if module else Path(script), "the plan": plan_file, "the baseline": baseline}
+    for option, file in (("--output", output), ("--report-file", report_file), *(("--report", f) for _, f in reports)):
+        for what, kept in read.items():
+            refuse_overwriting(option, file, [kept] if kept else [], what)
+        if file is not output:
+            refuse_overwriting(option, file, [output] if output else [], "the record of --output")
     heading = f"dtlint: rank {rank.number} of {rank.world}" if rank.world > 1 else ""
     reporter = Reporter(output_format, report_file, fail_on, quiet, heading=heading, outputs=reports)
     if not options.watch and reporter.fail_on.of_values:

@@ -282,6 +282,8 @@ def test_bad_input_is_refused_in_one_line(ran: Any, dtlint: Run, tmp_path: Path)
         (("trace", "--baseline", "none.json", "program.py"), "there is no baseline none.json; make it with"),
         (("trace", "--baseline", "program.py", "--update-baseline", "program.py"), "would overwrite"),
         (("trace", "--baseline", record, "--update-baseline", "program.py"), "would overwrite"),
+        (("trace", "--baseline", "good.json", "-o", "good.json", "program.py"), "would overwrite the baseline"),
+        (("trace", "--baseline", "good.json", "--html", "good.json", "program.py"), "would overwrite the baseline"),
         (("trace", "--baseline", "no/good.json", "--update-baseline", "program.py"), "there is no directory no"),
     ):
         done = dtlint(*arguments)
