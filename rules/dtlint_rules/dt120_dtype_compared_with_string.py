@@ -90,7 +90,7 @@ class DtypeComparedWithString(Rule):
         for call in facts.calls("builtins.isinstance"):
             asked = call.argument_node(1, "")
             for node in getattr(asked, "elts", (asked,)):
-                if isinstance(node, ast.Attribute) and isinstance(facts.value(node), Dtype):
+                if isinstance(node, ast.Attribute) and _kind(facts, node) == "dtype":
                     yield Finding(
                         call.node,
                         f"`{ast.unparse(node)}` is a dtype, not a class: `isinstance` raises TypeError",
