@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.dtype import DTYPES, Category
+from dtlint.dtypes.dtype import COMPLEX, DTYPES, Category
 from dtlint.dtypes.promotion import promote
 from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, load
 from dtlint.infer.domain.lattice import join, join_dtypes, join_symbols
@@ -171,6 +171,8 @@ def _found(question: Question) -> Value | Refusal:
     if not found:
         if whole:  # it is refused where all of them are floating, as of an embedding's indices
             return _of_any_kind(question, atoms, tried)
+        if _runs_as_complex(question, atoms, tried):
+            return TOP
         return TOP if outside and _runs_somewhere(question, atoms) else refused
     result = _restricted(_abstracted(found, symbols), whole)
     if not outside or not _is_touched(question, found):
@@ -218,6 +220,17 @@ def _of_any_kind(question: Question, atoms: list[Atom], regions: tuple[Region | 
 
 _MOST_MIXED = 2
 """Dtypes of the caller's that are tried in all combinations, floating or not."""
+
+
+def _runs_as_complex(question: Question, atoms: list[Atom], regions: tuple[Region | None, ...]) -> bool:
+    """Does an op on complex numbers run if the caller's dtypes are complex, too? Weights can be, though they are taken for
+    floating ones."""
+    options = [option for operand in question.operands for option in operand.options]
+    given = {option[0] for option in options if isinstance(option, tuple) and option and isinstance(option[0], str)}
+    return bool(atoms) and any(
+        not isinstance(_with_atoms(question, dict.fromkeys(atoms, dtype), regions), Refusal)
+        for dtype in sorted(given & COMPLEX)
+    )
 
 
 def _restricted(result: Value, whole: _Whole) -> Value:
