@@ -10,7 +10,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._autocast import FACTORIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dtlint.infer.facts import Call, ModuleFacts
 
@@ -76,7 +76,12 @@ class AutocastDeviceHardcoded(Rule):
                 continue
             if facts.around.guards(call.node) or _is_left_out(facts, call.node):
                 continue
-            if region.enabled is False and not lowering and _lowers(facts, call.node):
+            if (
+                region.enabled is False
+                and not lowering
+                and _lowers(facts, call.node)
+                and not _is_one_of_several(facts, regions, call.node)
+            ):
                 yield Finding(
                     call.node,
                     "This switches autocast off on CUDA only",
@@ -92,6 +97,16 @@ class AutocastDeviceHardcoded(Rule):
                         help=f"Pass `{device}.type`",
                         conditional=True,
                     )
+
+
+def _is_one_of_several(facts: ModuleFacts, regions: Mapping[ast.Call, Call], made: ast.expr) -> bool:
+    """Does a context beside it, of the same function or the same `with`, switch autocast off on another device?"""
+    around = facts.around
+    parent = around.parent(made)
+    entering = around.parent(parent) if isinstance(parent, ast.withitem) else parent
+    beside = getattr(entering, "decorator_list", []) + [one.context_expr for one in getattr(entering, "items", [])]
+    others = [regions[one].result for one in beside if isinstance(one, ast.Call) and one is not made and one in regions]
+    return any(isinstance(one, Region) and one.device != "cuda" and one.enabled is False for one in others)
 
 
 def _is_cuda(region: Region) -> bool:
