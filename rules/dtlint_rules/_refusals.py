@@ -25,6 +25,7 @@ __all__ = [
     "if_half",
     "is_layer",
     "is_loss",
+    "is_on_known_device",
     "is_refused",
     "is_write",
     "once",
@@ -155,7 +156,19 @@ def finding(
 def is_refused(operation: Operation, code: str) -> bool:
     """Does it raise for the dtypes of its operands, and is that the matter of a rule?"""
     error = _error(operation)
-    return error is not None and bool(_dtypes(operation)) and _code(operation, error) == code
+    if error is None or not is_on_known_device(operation):
+        return False
+    return bool(_dtypes(operation)) and _code(operation, error) == code
+
+
+def is_on_known_device(operation: Operation) -> bool:
+    """Is no operand on a device of another vendor, `hpu` or `npu`, whose kernels take dtypes of their own?"""
+    devices = {one.value.device for one in tensors(operation) if isinstance(one.value, Tensor)}
+    return devices <= _KNOWN_DEVICES
+
+
+_KNOWN_DEVICES = frozenset({None, "cpu", "cuda", "mps", "meta"})
+"""Where it is known which dtypes the kernels take; None: any."""
 
 
 def _error(operation: Operation) -> str | None:

@@ -11,7 +11,7 @@ from dtlint.infer.domain.values import Tensor, Tuple
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casting import BOOL, INTEGRAL, cast_fix, listed
 from dtlint_rules._needs import KNOWN, TORCH, attributes
-from dtlint_rules._refusals import Operand, finding, is_refused, once, operand, short_op
+from dtlint_rules._refusals import Operand, finding, is_on_known_device, is_refused, once, operand, short_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -122,7 +122,8 @@ def _is_wrong(operation: Operation) -> bool:
         return False
     if op in ("__getitem__", "__setitem__"):
         return is_refused(operation, "DT306")
-    return any(index.dtypes and not index.dtypes & _INDICES[op][2] for index in _indices(operation))
+    wrong = any(index.dtypes and not index.dtypes & _INDICES[op][2] for index in _indices(operation))
+    return wrong and is_on_known_device(operation)
 
 
 def _indices(operation: Operation) -> Iterable[Operand]:
