@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import ALIASES, COMPLEX, DTYPES, FLOATING, LEGACY_TENSORS, Category, named
 from dtlint.infer.domain.interval import ANY
-from dtlint.infer.domain.lattice import join
+from dtlint.infer.domain.lattice import category_of, join
 from dtlint.infer.domain.values import (
     TOP,
     Const,
@@ -145,6 +145,9 @@ def _target(ctx: Context, arguments: Arguments) -> tuple[Dtype | None, bool, str
             continue
         if isinstance(value, Const) and value.value is None:
             continue
+        if any(_is_float(one) for one in choices(value)):
+            certain = False  # no device: by then it is something else, a tensor, or this raises
+            continue
         if isinstance(value, Union) and any(one is not None for one in found):
             return None, False, device
         if isinstance(value, (Device, Const)) or all(isinstance(one, (Device, Const)) for one in choices(value)):
@@ -164,6 +167,11 @@ def _target(ctx: Context, arguments: Arguments) -> tuple[Dtype | None, bool, str
             continue
         certain = False
     return dtype, dtype is None and certain, device
+
+
+def _is_float(value: Value) -> bool:
+    known = category_of(value) if isinstance(value, (Number, Const)) else None
+    return known is Category.FLOAT
 
 
 _FLAGS = frozenset({"non_blocking", "copy", "memory_format"})
