@@ -80,7 +80,7 @@ class IntReduction(Rule):
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         for seen in once(facts.operations(lambda one: _is_wrong(one) or is_refused(one, self.code))):
             subject, name = operand(seen.what), short_op(seen.what).rpartition(".")[2]
-            if subject is None or not subject.dtypes <= INTEGRAL:
+            if subject is None or not subject.dtypes or not subject.dtypes <= INTEGRAL:
                 continue
             fix = partial(_as_method, name)
             if subject.node is not None and not seen.what.op.startswith("torch.Tensor."):
