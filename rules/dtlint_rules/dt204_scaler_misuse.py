@@ -60,7 +60,7 @@ _WRONG_STEPS = {
         "Call `zero_grad` before backward, or after the step",
     ),
     "plain step of scaled gradients": (
-        "The optimizer steps with gradients that are multiplied by the scale, 65536 at the start",
+        "The optimizer steps with gradients that are multiplied by the scale, 65536 by default",
         "Call `scaler.step(optimizer)`, then `scaler.update()`",
     ),
     "step beside the scaler": (

@@ -25,8 +25,8 @@ __all__ = ["UnstableFormulation"]
 
 _OVERFLOWS = "`exp` overflows above 88.7 in float32, 11.1 in float16"
 _LOGARITHMS = {
-    "softmax": ("log_softmax", "a logit 104 below the greatest gives -inf in float32, 17 in float16"),
-    "sigmoid": ("logsigmoid", "it is -inf below -104 in float32, -17 in float16"),
+    "softmax": ("log_softmax", "-inf for a logit that is 104 below the greatest, or 17 in float16"),
+    "sigmoid": ("logsigmoid", "-inf for a logit below -104, or -17 in float16"),
 }
 """The functions that keep their range under a logarithm, and what goes wrong without."""
 
