@@ -293,15 +293,14 @@ class Trace(AbstractContextManager["Trace"]):
             OSError: the file cannot be written.
         """
         from io import StringIO
-        from pathlib import Path
 
+        from dtlint.atomic import write_text
         from dtlint.report.html import write_run
         from dtlint.trace.judge import as_rules, runtime_rules
-        from dtlint.trace.store import write_text
 
         text = StringIO()
         write_run(self.record, self.diagnostics(), text, as_rules(runtime_rules()))
-        write_text(text.getvalue(), Path(path))
+        write_text(Path(path), text.getvalue())
 
     def report(self, stream: TextIO | None = None) -> None:
         """Write the screen that `dtlint trace` ends with, to stderr if no stream is given."""

@@ -8,10 +8,19 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["write_whole"]
+__all__ = ["write_text", "write_whole"]
 
 DEVICES = "/dev/"
 """Where a file may be a way to one that another process holds open, as /dev/stdout: to be written to, not replaced."""
+
+
+def write_text(path: Path, text: str) -> None:
+    """As `write_whole`, in UTF-8. What UTF-8 lacks, as the bytes of a path that are no text, is written as an escape.
+
+    Raises:
+        OSError: it cannot be written; it is left as it is.
+    """
+    write_whole(path, text.encode(errors="backslashreplace"))
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -55,11 +55,11 @@ ARROWS: dict[str, set[str]] = {
     "diff": {"atomic", "dtypes", "trace"},
     "profile": {"atomic", "trace"},
     "report": {"catalogue", "compare", "diagnostic", "diff", "document", "dtypes", "plan", "profile", "rule", "trace"},
-    "api": {"diagnostic", "report", "trace"},
+    "api": {"atomic", "diagnostic", "report", "trace"},
     "server": {
         *("catalogue", "check", "config", "diagnostic", "document", "dtypes", "infer", "rule", "source", "unexpected"),
     },
-    "monitor": {"trace"},
+    "monitor": {"atomic", "trace"},
     "callbacks": {"monitor"},
     "pytest_plugin": {"api", "diagnostic", "report", "trace"},
     "cli": {

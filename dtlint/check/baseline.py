@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtlint.atomic import write_whole
+from dtlint.atomic import write_text
 from dtlint.source.file import shown_path
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Baseline:
         ]
         text = json.dumps({"version": VERSION, "findings": found}, indent=1, ensure_ascii=False) + "\n"
         try:
-            write_whole(self.file, text.encode())
+            write_text(self.file, text)
         except OSError as error:
             raise BaselineError(f"the baseline {self.file} cannot be written: {error.strerror or error}") from None
 

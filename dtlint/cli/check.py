@@ -504,10 +504,10 @@ def _report_everywhere(
 
 
 def _write_file(option: str, file: Path, text: StringIO) -> None:
-    from dtlint.atomic import write_whole
+    from dtlint.atomic import write_text
 
     try:
-        write_whole(file, text.getvalue().encode(errors="backslashreplace"))
+        write_text(file, text.getvalue())
     except OSError as error:
         raise click.UsageError(f"{option} {file} cannot be written: {error.strerror or error}") from None
 

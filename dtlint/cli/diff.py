@@ -129,10 +129,10 @@ def command(old: Path, new: Path, factor: float, strict: bool, output_format: st
     text = StringIO()
     _write(found, output_format, facts, record, text if report_file else sys.stdout)
     if report_file:
-        from dtlint.atomic import write_whole
+        from dtlint.atomic import write_text
 
         try:
-            write_whole(report_file, text.getvalue().encode())
+            write_text(report_file, text.getvalue())
         except OSError as error:
             raise click.UsageError(f"cannot write {report_file}: {error.strerror or error}") from None
     failed = found if strict else [change for change in found if change.regression]

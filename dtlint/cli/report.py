@@ -94,12 +94,12 @@ class Reporter:
 
     def _write_file(self, output: Output, record: TraceRecord, diagnostics: Sequence[Any]) -> bool:
         """Could it be written? The others are, all the same."""
-        from dtlint.atomic import write_whole
+        from dtlint.atomic import write_text
 
         text = StringIO()
         self._write(output.format, record, diagnostics, text)
         try:
-            write_whole(output.file, text.getvalue().encode(errors="backslashreplace"))
+            write_text(output.file, text.getvalue())
         except OSError as error:
             click.echo(f"dtlint: the report {output.file} could not be written: {error.strerror or error}", err=True)
             return False

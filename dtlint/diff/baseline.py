@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dtlint.atomic import write_whole
+from dtlint.atomic import write_text
 from dtlint.diff.facts import Fact, Facts, facts_of
 from dtlint.trace.merge import load_all
 from dtlint.trace.store import RecordError, load
@@ -82,7 +82,7 @@ def save_facts(facts: Facts, path: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    write_whole(path, text(facts).encode())
+    write_text(path, text(facts))
 
 
 def text(facts: Facts) -> str:

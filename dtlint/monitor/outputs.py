@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dtlint.atomic import write_text
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dtlint.monitor.reading import Reading
 
 __all__ = ["MOST_BYTES", "JsonLines", "Output", "TensorBoard", "WeightsAndBiases"]
@@ -58,16 +60,7 @@ class JsonLines:
     def _thin_out(self) -> None:
         """Drop every second line, the last one aside."""
         lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = lines[-1::-2][::-1]
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.writelines(kept)
-            Path(name).chmod(self.path.stat().st_mode)
-            Path(name).replace(self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_text(self.path, "".join(lines[-1::-2][::-1]))
 
     def close(self) -> None:
         """The file is closed after each line."""

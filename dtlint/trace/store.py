@@ -10,14 +10,14 @@ from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from dtlint.atomic import write_whole
+from dtlint.atomic import write_text
 from dtlint.trace.record import TraceRecord
 from dtlint.trace.schema import CALLS, SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["RecordError", "decoded", "encoded", "load", "read_json", "save", "write_json", "write_text"]
+__all__ = ["RecordError", "decoded", "encoded", "load", "read_json", "save", "write_json"]
 
 
 class RecordError(ValueError):
@@ -39,12 +39,7 @@ def write_json(value: Any, path: Path, indent: int | None = None) -> None:
     """Write a dataclass, wholly or not at all: in one line, or with `indent` for people to read."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(_encode(asdict(value)), allow_nan=False, separators=separators, indent=indent)
-    write_text(f"{text}\n", path)
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write a text, wholly or not at all."""
-    write_whole(path, text.encode())
+    write_text(path, f"{text}\n")
 
 
 def load(path: Path) -> TraceRecord:
