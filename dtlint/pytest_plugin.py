@@ -23,7 +23,7 @@ __all__ = ["Asked", "dtype_trace"]
 
 MARKER = "dtlint"
 
-OPTIONS = ("steps", "every", "only", "watch", "module", "assume")
+OPTIONS = ("steps", "every", "only", "watch", "module", "assume", "eager")
 """Arguments of the marker that `dtlint.trace()` takes as well: they say what to look at."""
 
 FINDINGS = "dtlint"
@@ -124,8 +124,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, and the report where it is asked for."""
     config.addinivalue_line(
         "markers",
-        "dtlint(no_promotions, max_dtype, no_overflow, no_nonfinite, fail_on, module, watch, only, assume, steps, every):"
-        " trace the test and fail it if it does not keep to what is expected, as in no_promotions=True or"
+        "dtlint(no_promotions, max_dtype, no_overflow, no_nonfinite, fail_on, module, watch, only, assume, steps, every,"
+        " eager): trace the test and fail it if it does not keep to what is expected, as in no_promotions=True or"
         ' max_dtype="float32"; what dtlint.trace() takes says what to look at. See docs/pytest.md of dtlint.',
     )
     fail_on = config.getoption("dtlint_fail_on", "")

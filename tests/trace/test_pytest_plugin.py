@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from dtlint.api import trace
+from dtlint.pytest_plugin import OPTIONS
 
 MODEL = """
 import pytest, torch
@@ -347,3 +351,7 @@ def test_torch_may_come_within_the_test(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 1
     assert "no_promotions: float16 was raised to float32" in done.stdout
+
+
+def test_the_marker_takes_all_that_says_what_a_trace_looks_at() -> None:
+    assert set(OPTIONS) == set(inspect.signature(trace).parameters) - {"function", "time"}
