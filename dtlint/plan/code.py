@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _names(plan: Plan) -> str:
 def _set(plan: Plan) -> str:
     if not plan.keep:
         return "set()"
-    return "{\n" + "".join(f'    "{name}",\n' for name in plan.names) + "}"
+    return "{\n" + "".join(f"    {json.dumps(name, ensure_ascii=False)},\n" for name in plan.names) + "}"
 
 
 CODE: dict[str, Callable[[Plan], str]] = {"autocast": _autocast, "fsdp2": _fsdp2, "names": _names}

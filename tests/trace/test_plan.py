@@ -351,6 +351,14 @@ def test_the_code_to_paste_does_what_the_run_did() -> None:
         code(plan, "fsdp2")
 
 
+def test_code_names_modules_as_python_does() -> None:
+    plan = choose(recorded(training(Model(1e6))), "autocast")
+    plan.keep = [Kept('blocks.a"b\\')]
+    space: dict[str, Any] = {}
+    exec(code(plan, "autocast").partition("\nscaler =")[0], space)
+    assert space["KEEP"] == {'blocks.a"b\\'}
+
+
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     plan = choose(recorded(training(Model(1.0, 1e6))))
     plan.keep[0].reasons.append(Reason("non-finite", float("inf"), "a.py", 1, "x", "mul"))
