@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dtlint.cli.outputs import outputs_of, refuse_overwriting, refuse_twice, writable
+from dtlint.cli.outputs import outputs_of, refuse_overwriting, refuse_twice, writable, write_file
 from dtlint.report import FORMATS
 from dtlint.report.filename import STDIN
 
@@ -116,7 +116,9 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: tuple[str, ...])
     show_default=True,
     help="With code frames (full), one line for each finding (concise), or for other programs.",
 )
-@click.option("--output-file", type=click.Path(path_type=Path), help="Write the report to a file.")
+@click.option(
+    "--output-file", "--report-file", type=click.Path(path_type=Path), help="Write the report into this file."
+)
 @click.option(
     "--report",
     "reports",
@@ -496,20 +498,11 @@ def _report_everywhere(
     else:
         text = StringIO()
         _report(outcome, rules, options, text)
-        _write_file("--output-file", options["output_file"], text)
+        write_file("--output-file", options["output_file"], text.getvalue())
     for output in options["reports"]:
         text = StringIO()
         write(outcome.diagnostics, output.format, text, rules)
-        _write_file("--report", output.file, text)
-
-
-def _write_file(option: str, file: Path, text: StringIO) -> None:
-    from dtlint.atomic import write_text
-
-    try:
-        write_text(file, text.getvalue())
-    except OSError as error:
-        raise click.UsageError(f"{option} {file} cannot be written: {error.strerror or error}") from None
+        write_file("--report", output.file, text.getvalue())
 
 
 def _report(outcome: Outcome, rules: Mapping[str, AnyRule], options: Mapping[str, Any], stream: TextIO) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting, writable
+from dtlint.cli.outputs import refuse_overwriting, writable, write_file
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -41,7 +42,9 @@ Exit codes: 0, or 1 if something is beyond rounding (see --fail-on); 2 wrong usa
 @click.option(
     "--output-format", type=click.Choice(FORMATS), default="text", show_default=True, help="One screen, or all as JSON."
 )
-@click.option("--report-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the report into this file.")
+@click.option(
+    "--report-file", "--output-file", type=click.Path(path_type=Path), help="Write the report into this file."
+)
 @click.option(
     "--fail-on",
     default="beyond",
@@ -70,16 +73,12 @@ def command(first: Path, second: Path, output_format: str, report_file: Path | N
         comparison = compare(load(first), load(second), (str(first), str(second)))
     except (RecordError, CannotCompare) as error:
         raise click.UsageError(str(error)) from None
-    try:
-        if report_file is not None:
-            with report_file.open("w", encoding="utf-8") as stream:
-                _write(comparison, output_format, stream)
-        elif not quiet:
-            _write(comparison, output_format, sys.stdout)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise click.UsageError(f"cannot write the report: {error}") from None
+    if report_file is not None:
+        text = StringIO()
+        _write(comparison, output_format, text)
+        write_file("--report-file", report_file, text.getvalue())
+    elif not quiet:
+        _write(comparison, output_format, sys.stdout)
     click.get_current_context().exit(int(_fails(comparison, words)))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting, writable
+from dtlint.cli.outputs import refuse_overwriting, writable, write_file
 
 if TYPE_CHECKING:
     from dtlint.diff.changes import Change
@@ -102,7 +102,9 @@ class Baseline:
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 for any change, a narrower dtype included.")
 @click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
-@click.option("--report-file", type=click.Path(dir_okay=False, path_type=Path), help="Write into this file.")
+@click.option(
+    "--report-file", "--output-file", type=click.Path(path_type=Path), help="Write the report into this file."
+)
 def command(old: Path, new: Path, factor: float, strict: bool, output_format: str, report_file: Path | None) -> None:
     """What changed in the dtypes of a program from OLD, a record or a baseline, to NEW, a record of `dtlint trace --output`.
 
@@ -129,12 +131,7 @@ def command(old: Path, new: Path, factor: float, strict: bool, output_format: st
     text = StringIO()
     _write(found, output_format, facts, record, text if report_file else sys.stdout)
     if report_file:
-        from dtlint.atomic import write_text
-
-        try:
-            write_text(report_file, text.getvalue())
-        except OSError as error:
-            raise click.UsageError(f"cannot write {report_file}: {error.strerror or error}") from None
+        write_file("--report-file", report_file, text.getvalue())
     failed = found if strict else [change for change in found if change.regression]
     click.get_current_context().exit(int(bool(failed)))
 

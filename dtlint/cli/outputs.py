@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["Output", "made_if_directory", "outputs_of", "refuse_overwriting", "refuse_twice", "writable"]
+__all__ = ["Output", "made_if_directory", "outputs_of", "refuse_overwriting", "refuse_twice", "writable", "write_file"]
 
 SLASHES = tuple(filter(None, (os.sep, os.altsep)))
 
@@ -119,6 +119,20 @@ def writable(file: Path | None) -> Path | None:
     except OSError as error:
         raise click.UsageError(f"cannot write {file}: {error.strerror or error}; name another file") from None
     return file.absolute()
+
+
+def write_file(option: str, file: Path, text: str) -> None:
+    """Write what an option asks for into a file, wholly or not at all.
+
+    Raises:
+        click.UsageError: it cannot be written.
+    """
+    from dtlint.atomic import write_text
+
+    try:
+        write_text(file, text)
+    except OSError as error:
+        raise click.UsageError(f"{option} {file} cannot be written: {error.strerror or error}") from None
 
 
 def _kind(file: Path) -> str:

@@ -62,13 +62,14 @@ def command(
     RECORD is of a float32 or bfloat16 run that was traced with --assume float16. Of a run that tried a plan, what it
     showed to be missing is added to that plan.
     """
+    from dtlint.cli.report import load_record
     from dtlint.plan.choose import PlanError
     from dtlint.trace.store import RecordError
 
     refuse_overwriting("--output", output, [record], "the record")
     target = writable(output)
     try:
-        loaded = _loaded(record)
+        loaded = load_record(record)
         plan = _plan(loaded, how, keep_in, headroom)
     except RecordError as error:
         raise click.UsageError(str(error)) from None
@@ -88,13 +89,6 @@ def command(
         from dtlint.report.plan_text import write_plan
 
         write_plan(plan, str(output or "plan.json"), sys.stdout, verified=_holds(loaded))
-
-
-def _loaded(path: Path) -> TraceRecord:
-    from dtlint.trace.merge import load_all
-    from dtlint.trace.store import load
-
-    return load_all(path)[0] if path.is_dir() else load(path)
 
 
 def _plan(record: TraceRecord, how: str | None, keep_in: str | None, headroom: float | None) -> Plan:

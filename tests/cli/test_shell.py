@@ -36,6 +36,17 @@ def test_version() -> None:
     assert (result.exit_code, result.output) == (0, f"dtlint {dtlint.__version__}\n")
 
 
+def test_the_file_of_a_report_has_the_same_names_in_all_commands() -> None:
+    context, names = click.Context(main), {"--output-file", "--report-file"}
+    found = {}
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        assert command is not None
+        found[name] = {option for parameter in command.params for option in parameter.opts} & names
+    assert {name for name, options in found.items() if options} >= {"check", "trace", "report", "diff", "compare"}
+    assert all(options in (set(), names) for options in found.values()), found
+
+
 def test_help_lists_the_commands_and_examples() -> None:
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
