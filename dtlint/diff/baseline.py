@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dtlint.atomic import write_text
 from dtlint.diff.facts import Fact, Facts, facts_of
 from dtlint.trace.merge import load_all
-from dtlint.trace.store import RecordError, load
+from dtlint.trace.store import RecordError, load, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -41,7 +41,7 @@ def load_facts(path: Path) -> Facts:
     Raises:
         RecordError: it is neither, it is damaged or of a newer version, or nothing was traced in it; in one line.
     """
-    data = {} if path.is_dir() else _json(path)
+    data = {} if path.is_dir() else read_json(path, "trace record or baseline")
     if not isinstance(data, dict) or KEY not in data:
         return facts_of(load_record(path))
     version = data[KEY]
@@ -203,15 +203,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} found where a text belongs")
     return value
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise RecordError(f"{path} is neither a trace record nor a baseline: it is not valid JSON") from error
 
 
 def settled(new: Facts, old: Facts, factor: float) -> Facts:

@@ -272,7 +272,7 @@ def test_bad_input_is_refused_in_one_line(ran: Any, dtlint: Run, tmp_path: Path)
     program = (tmp_path / "program.py").read_text()
     for arguments, message in (
         (("diff", "none.json", record), "cannot read none.json: No such file or directory"),
-        (("diff", "cut.json", record), "neither a trace record nor a baseline"),
+        (("diff", "cut.json", record), "cut.json is not a trace record or baseline: it is not valid JSON"),
         (("diff", "newer.json", record), "of version 2, newer than this dtlint reads; upgrade dtlint"),
         (("diff", "damaged.json", record), "is a damaged baseline ('gave'); restore it"),
         (("diff", record, "good.json"), "good.json is a baseline, which does not tell why"),
