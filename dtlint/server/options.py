@@ -13,22 +13,22 @@ from dtlint.dtypes.assumption import parse_assumption
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Options", "OptionsError"]
+__all__ = ["Options"]
 
 
-class OptionsError(ValueError):
-    """A setting of the client is wrong. The message names it, and what it may be."""
+class _Wrong(ValueError):
+    """A setting of the client is wrong. The message says what it may be."""
 
 
 def _strings(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise OptionsError('must be a list of strings, like ["DT1"]')
+        raise _Wrong('must be a list of strings, like ["DT1"]')
     return tuple(value)
 
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise OptionsError("must be true or false")
+        raise _Wrong("must be true or false")
     return value
 
 
@@ -41,20 +41,20 @@ def _assumptions(value: object) -> tuple[str, ...]:
 
 def _release(value: object) -> str:
     if not isinstance(value, str):
-        raise OptionsError('must be a string, like "2.4"')
+        raise _Wrong('must be a string, like "2.4"')
     parse_torch(value)
     return value
 
 
 def _file(value: object) -> str:
     if not isinstance(value, str) or not Path(value).is_file():
-        raise OptionsError("must be the path of a dtlint.toml or pyproject.toml that is there")
+        raise _Wrong("must be the path of a dtlint.toml or pyproject.toml that is there")
     return value
 
 
 def _milliseconds(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 10_000:
-        raise OptionsError("must be a number of milliseconds, from 0 to 10000")
+        raise _Wrong("must be a number of milliseconds, from 0 to 10000")
     return value
 
 
@@ -74,29 +74,27 @@ class Options:
     debounce: int = 60
     """Milliseconds without a change before a text is read."""
 
-    def updated(self, table: object) -> Options:
-        """These settings with those of a table over them.
-
-        Raises:
-            OptionsError: one of them is wrong.
-        """
+    def updated(self, table: object) -> tuple[Options, list[str]]:
+        """These settings with those of a table over them; and what is wrong with others of the table, in a line each."""
         if table is None:
-            return self
+            return self, []
         if not isinstance(table, dict):
-            raise OptionsError("the settings of dtlint must be a table")
+            return self, ["the settings of dtlint must be a table"]
         given: dict[str, Any] = {}
+        wrong: list[str] = []
         for name, value in table.items():
             if name not in _KEYS:
                 near = get_close_matches(str(name), _KEYS, 1, 0.5)
-                raise OptionsError(f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+                wrong.append(f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+                continue
             field, read = _KEYS[name]
             if value is None:
                 continue
             try:
                 given[field] = read(value)
             except ValueError as error:
-                raise OptionsError(f"the setting {name!r} {error}") from None
-        return replace(self, **given)
+                wrong.append(f"the setting {name!r} {error}")
+        return replace(self, **given), wrong
 
     def configuration_of_files(self) -> Configuration:
         """What finds the settings of each file."""

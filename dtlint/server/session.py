@@ -14,7 +14,7 @@ from dtlint.server import actions
 from dtlint.server.buffers import Buffer, Cell, Notebook, path_of
 from dtlint.server.diagnostics import Places, carried, in_protocol
 from dtlint.server.hints import Hints
-from dtlint.server.options import Options, OptionsError
+from dtlint.server.options import Options
 from dtlint.server.positions import negotiated
 from dtlint.server.rule_pages import RulePages
 from dtlint.server.tasks import Checked, Fixed, Task, Told, WholeProject
@@ -274,12 +274,10 @@ class Session:
             self._request_of_client("workspace/configuration", {"items": [{"section": "dtlint"}]}, then)
 
     def _set(self, table: object) -> None:
-        """Take settings of the client; if one is wrong, say so, and keep those that there are."""
-        try:
-            options = self._options.updated(table)
-        except OptionsError as error:
-            self._show(str(error))
-            return
+        """Take settings of the client; of those that are wrong, say so, and keep what there is."""
+        options, wrong = self._options.updated(table)
+        for problem in wrong:
+            self._show(problem)
         if options != self._options:
             self._options = options
             self._read_all()

@@ -11,6 +11,7 @@ import pytest
 
 from dtlint.check.reader import Reader
 from dtlint.server.buffers import uri_of
+from dtlint.server.options import Options
 from dtlint.server.session import Session
 from dtlint.server.tasks import Reading, Task
 
@@ -114,3 +115,12 @@ def test_an_internal_error_is_told_and_ends_nothing(editor: Editor, monkeypatch:
     editor.change(TEXT + "\n")
     editor.read()
     assert editor.answers(number) != []
+
+
+def test_settings_beside_wrong_ones_hold() -> None:
+    options, wrong = Options().updated({"asume": ["half"], "preview": True, "debounce": -1})
+    assert options == Options(preview=True)
+    assert wrong == [
+        "there is no setting 'asume'; did you mean 'assume'?",
+        "the setting 'debounce' must be a number of milliseconds, from 0 to 10000",
+    ]
