@@ -37,7 +37,8 @@ Examples:
   torchrun --nproc-per-node 2 -m dtlint trace -o traces/ train.py     then: dtlint report traces/
 
 \b
-Exit codes: the program's own if that is not 0; else 1 if --fail-on found something; 2 wrong usage.
+Exit codes: the program's own if that is not 0; else 1 if --fail-on found something, the --plan does not hold,
+or the dtypes are worse than the --baseline; 2 wrong usage, or a report that could not be written.
 """
 
 
