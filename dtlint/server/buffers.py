@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import pathname2url, url2pathname
+from urllib.request import pathname2url
 
 from dtlint.server.positions import Text, changed
 from dtlint.source.file import shown_path
 from dtlint.source.settings_file import is_settings
 
-__all__ = ["Buffer", "Cell", "Notebook", "path_of", "uri_of"]
+__all__ = ["Buffer", "Cell", "Notebook", "on_windows", "path_of", "uri_of"]
 
 _VIRTUAL = ".virtual_documents"
 """The folder in which jupyterlab-lsp says that a notebook lies whose cells it sends as one text of Python."""
@@ -25,9 +25,15 @@ def path_of(uri: str) -> Path | None:
     parts = urlsplit(uri)
     if parts.scheme != "file":
         return None
-    host = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
-    path = url2pathname(host + parts.path) if os.name == "nt" else unquote(parts.path)
+    path = on_windows(parts.netloc, parts.path) if os.name == "nt" else unquote(parts.path)
     return Path(os.path.abspath(path)) if path else None
+
+
+def on_windows(host: str, path: str) -> str:
+    """What the host and the path of a URI are on Windows, with slashes. The colon of a drive may be escaped, as VS Code
+    does; `urllib.request.url2pathname` takes that for no drive."""
+    plain = unquote(path)
+    return f"//{host}{plain}" if host not in ("", "localhost") else plain.lstrip("/")
 
 
 def uri_of(path: Path | str) -> str:
