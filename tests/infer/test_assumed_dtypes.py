@@ -128,3 +128,10 @@ def test_a_weight_is_of_the_default_dtype_before_anybody_casts_it(tmp_path: Path
         "        return self.fc.weight\n"
     )
     assert returned(tmp_path, code) == [{"float16", "float32"}]
+
+
+def test_what_a_call_in_view_gives_without_a_known_dtype_stays_open(tmp_path: Path) -> None:
+    norm = "def norm(x):\n    return x.softmax(-1)\n"
+    assert returned(tmp_path, norm) == [{"float16"}]
+    caller = "def decoded(path, table):\n    return norm(table.decode(path))\n"
+    assert returned(tmp_path, norm + caller) == [None, None]

@@ -242,7 +242,9 @@ class ParameterKinds:
         for name, value in assumed.items():
             given = self._given.get(definition, {}).get(name)
             dtypes = None if given is None else _dtypes(given)
-            if is_private and dtypes:
+            if given is not None and dtypes is None:  # somebody in view gives what is not known
+                found[name] = _opened(value)
+            elif is_private and dtypes:
                 found[name] = of_dtypes(value, dtypes)
             elif shown[name] <= FLOATING or (dtypes and dtypes <= FLOATING):
                 more = dtypes & FLOATING if dtypes and dtypes <= FLOATING else frozenset()
@@ -262,6 +264,15 @@ def _assumed(value: Value, dtypes: frozenset[str], dimensions: int, *, as_tensor
     if isinstance(value, Union):
         return join_all(_assumed(one, dtypes, dimensions, as_tensor=as_tensor) for one in choices(value)) or value
     return value
+
+
+def _opened(value: Value) -> Value:
+    """The same kinds of things, of dtypes that are not known."""
+    parts = (
+        Tensor(None, None, one.rank) if isinstance(one, Tensor) else Unknown() if isinstance(one, Unknown) else one
+        for one in choices(value)
+    )
+    return join_all(parts) or value
 
 
 def _dtypes(value: Value) -> frozenset[str] | None:
