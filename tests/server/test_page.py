@@ -37,7 +37,7 @@ def test_the_snippets_start_the_server() -> None:
         name.removeprefix("dtlint."): one["default"]
         for name, one in extension["contributes"]["configuration"]["properties"].items()
     }
-    assert Options().updated(settings) == Options()
+    assert Options().updated(settings) == (Options(), [])
     assert all('{ "dtlint", "server" }' in one for one in blocks("lua"))
 
 
@@ -48,4 +48,4 @@ def test_the_snippet_for_helix_is_toml() -> None:
     [snippet] = map(tomllib.loads, blocks("toml"))
     server = snippet["language-server"]["dtlint"]
     assert [server["command"], *server["args"]] == ["dtlint", "server"]
-    assert Options().updated(server["config"]).inlay_hints
+    assert Options().updated(server["config"])[0].inlay_hints

@@ -33,6 +33,10 @@ def no_other_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
 
+QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""The plugin is imported by these tests already, which pytest warns of where dtlint was installed without its plugin."""
+
+
 class Ran:
     """What a run of pytest left behind."""
 
@@ -56,7 +60,7 @@ def run(pytester: pytest.Pytester, source: str, *arguments: str) -> Ran:
             for stream, path in ((1, out), (2, err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
             sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
-            code = int(pytest.main(["-p", "dtlint.pytest_plugin", "-p", "no:cacheprovider", *arguments]))
+            code = int(pytest.main(["-p", "dtlint.pytest_plugin", "-p", "no:cacheprovider", *QUIET, *arguments]))
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
