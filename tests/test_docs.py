@@ -83,6 +83,7 @@ def test_links_lead_somewhere(folder: Path, text: str) -> None:
         name, _, anchor = link.partition("#")
         target = folder / name
         assert target.is_file(), f"there is no {link}"
+        assert folder == ROOT or DOCS in target.resolve().parents, f"{link} leads out of the site"
         if anchor:
             assert anchor in anchors(target.read_text(encoding="utf-8")), f"there is no heading {link}"
 
