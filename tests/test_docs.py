@@ -112,6 +112,21 @@ def test_it_names_every_option(command: str) -> None:
     assert [name for name in options if not named(name)] == []
 
 
+def shown_commands() -> list[str]:
+    """The commands of dtlint in the code blocks of consoles and settings, without what follows behind a pipe."""
+    blocks = re.findall(r"```(\w*)\n(.*?)```", EVERYTHING, re.DOTALL)
+    text = "\n".join(block for language, block in blocks if language in ("console", "yaml", "bash"))
+    lines = re.findall(r"^[-$ ]*(?:run: )?(dtlint [a-z]+[^\n]*)", text, re.MULTILINE)
+    return sorted({re.split(r" [|>] ", line)[0] for line in lines if line.split()[1] in COMMANDS})
+
+
+@pytest.mark.parametrize("shown", shown_commands())
+def test_commands_that_are_shown_have_options_that_exist(shown: str) -> None:
+    _, name, *arguments = shlex.split(shown, comments=True)
+    command: click.Command = import_module(f"dtlint.cli.{name}").command
+    command.make_parser(click.Context(command, **command.context_settings)).parse_args(arguments)
+
+
 def test_its_snippets_are_valid() -> None:
     yaml = pytest.importorskip("yaml")
     blocks = re.findall(r"```yaml\n(.*?)```", EVERYTHING, re.DOTALL)
