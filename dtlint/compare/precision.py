@@ -40,7 +40,11 @@ def precision_of(first: Sequence[Line], second: Sequence[Line], aligned: Aligned
 
 
 def without_scale(first: Sequence[Line], second: Sequence[Line], aligned: Aligned) -> None:
-    """Where a GradScaler scaled the loss, take the scale out of the second run's backward: a power of 2, which rounds nothing."""
+    """Where a GradScaler scaled the loss, take the scale out of the second run's gradients: a power of 2, which rounds nothing.
+
+    What a backward computes of forward values alone, as `x ** 1` for the square of `x`, was never scaled: a result is taken for
+    a gradient if that brings its norm nearer to the other run's.
+    """
     factor = None
     for other, one in sorted(aligned.pairs.items()):
         line, its = second[other], first[one]
@@ -50,4 +54,12 @@ def without_scale(first: Sequence[Line], second: Sequence[Line], aligned: Aligne
             if not (line.sketch.norm and its.sketch.norm and line.sketch.finite and its.sketch.finite):
                 continue
             factor = 2.0 ** -round(math.log2(line.sketch.norm / its.sketch.norm))
-        line.sketch = line.sketch.scaled(factor)
+        if _is_nearer(line.sketch.norm * factor, line.sketch.norm, its.sketch.norm):
+            line.sketch = line.sketch.scaled(factor)
+
+
+def _is_nearer(scaled: float, given: float, other: float) -> bool:
+    """Is the scaled norm at least as near to that of the other run as the given one, by their ratios?"""
+    if not all(math.isfinite(norm) and norm > 0 for norm in (scaled, given, other)):
+        return True
+    return abs(math.log2(scaled / other)) <= abs(math.log2(given / other))

@@ -137,4 +137,4 @@ def _at(place: Place) -> str:
 
 def percent(share: float) -> str:
     """`0.86%`, `1.2e-05%`."""
-    return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
+    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:.0f}%"

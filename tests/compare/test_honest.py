@@ -39,6 +39,23 @@ def test_a_run_does_not_differ_from_itself(sketched: Sketched) -> None:
     assert {loss == its for _, loss, its in comparison.losses} == {True}
 
 
+def test_what_a_backward_computes_of_forward_values_was_never_scaled(sketched: Sketched) -> None:
+    def scaled(enabled: bool) -> None:
+        layer = torch.nn.Linear(8, 8)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=enabled)
+        for _ in range(2):
+            x = layer(torch.randn(4, 8))
+            optimizer.zero_grad()
+            scaler.scale((x.pow(2) + torch.rsqrt(x.abs() + 0.1) + x.sin()).mean()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+    comparison = compare(sketched(lambda: scaled(False)), sketched(lambda: scaled(True)))
+    assert comparison.findings == []
+    assert comparison.equal == comparison.compared > 40
+
+
 def test_the_scale_of_a_gradient_is_taken_out(sketched: Sketched) -> None:
     def scaled(enabled: bool) -> None:
         model, loss = honest.gpt()
