@@ -135,3 +135,8 @@ def test_what_a_call_in_view_gives_without_a_known_dtype_stays_open(tmp_path: Pa
     assert returned(tmp_path, norm) == [{"float16"}]
     caller = "def decoded(path, table):\n    return norm(table.decode(path))\n"
     assert returned(tmp_path, norm + caller) == [None, None]
+
+
+def test_arange_of_what_is_not_known_has_int64_or_the_default_dtype(tmp_path: Path) -> None:
+    code = "def f(n):\n    return torch.arange(n)\ndef g(n):\n    return torch.arange(n) * 1.5\n"
+    assert returned(tmp_path, code) == [{"int64", "float32"}, {"float32"}]

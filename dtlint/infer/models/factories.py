@@ -353,9 +353,10 @@ def _arange(ctx: Context, arguments: Arguments) -> Value:
     bounds = [plain_tensors.plain(ctx, value) for value in arguments.args]
     bounds += [value for name, value in arguments.keywords.items() if name in ("start", "end", "step")]
     categories = [_category(value) for value in bounds]
-    if None in categories:
-        return Tensor(None, None, 1, device=device)
     floats = any(category is Category.FLOAT for category in categories)
+    if not floats and (None in categories or not arguments.complete):  # numbers of either kind
+        default = default_dtypes(ctx)
+        return Tensor(default | {"int64"} if len(default) == 1 else None, None, 1, device=device)
     dtypes = default_dtypes(ctx) if floats else frozenset({"int64"})
     return Tensor(dtypes, None, 1, _counts(arguments), device)
 
