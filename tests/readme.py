@@ -31,6 +31,9 @@ ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 __all__ = ["PART", "generate", "made", "renew", "table"]
 
+SHOWN_OTHERWISE = ("FORCE_COLOR", "CI", "BUILD_NUMBER")
+"""What changes how much is printed, and in which colours: pytest shortens no message where CI is set."""
+
 PART = re.compile(
     r"(?P<head><!-- generated(?: in (?P<where>\S+))?: (?P<what>[^\n]*?) -->\n)(?P<body>.*?)(?P<tail><!-- end -->)",
     re.DOTALL,
@@ -72,7 +75,7 @@ def run(command: str, root: Path) -> str:
         raise ValueError(f"only dtlint itself and its plugin are run for the documentation, not {program!r}")
     if program == "pytest":
         arguments = ["-p", "dtlint.pytest_plugin", "-p", "no:cacheprovider", *arguments]
-    plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
+    plain = {name: value for name, value in os.environ.items() if name not in SHOWN_OTHERWISE}
     done = subprocess.run(
         [sys.executable, "-m", program, *arguments],
         cwd=root,
