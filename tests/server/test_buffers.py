@@ -14,8 +14,8 @@ from dtlint.server.buffers import on_windows, path_of, uri_of
     ("uri", "path"),
     [
         ("file:///c%3A/my%20work/model.py", "c:/my work/model.py"),
-        ("file:///C:/work/model.py", "C:/work/model.py"),
-        ("file://localhost/C:/work/model.py", "C:/work/model.py"),
+        ("file:///C:/code/model.py", "C:/code/model.py"),
+        ("file://localhost/C:/code/model.py", "C:/code/model.py"),
         ("file://server/share/model.py", "//server/share/model.py"),
     ],
 )
