@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtlint.cache import Shelf, identity
-from dtlint.check.support import Support, Verdict
+from dtlint.check.verdict import Support, Verdict
 from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dtlint.check.confirm import Confirmed
     from dtlint.check.project import Reported
     from dtlint.check.reader import Reader
-    from dtlint.check.support import Support
+    from dtlint.check.verdict import Support
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
     from dtlint.dtypes.assumption import Assumption

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
     from dtlint.check.project import Reported
-    from dtlint.check.support import Support
+    from dtlint.check.verdict import Support
     from dtlint.config import Settings
     from dtlint.diagnostic import Applicability, Diagnostic
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.check.reader import Reader
-from dtlint.check.support import Support, Verdict, consequence, entries, supported
+from dtlint.check.support import consequence, entries, supported
+from dtlint.check.verdict import Support, Verdict
 from dtlint.check.witness import witness
 from dtlint.diagnostic import Severity
 from dtlint.dtypes.assumption import ASSUMPTIONS, SINGLE

@@ -5,10 +5,9 @@ not be followed to its end, or no tensor of the assumed dtype was seen in it, an
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
+from dtlint.check.verdict import Verdict
 from dtlint.infer.domain.values import Many, Tensor, Tuple, Unknown, Value, choices
 from dtlint.infer.interproc.parameter_kinds import kinds_in
 from dtlint.source.definitions import public_functions
@@ -19,35 +18,7 @@ if TYPE_CHECKING:
     from dtlint.infer.facts import ModuleFacts
     from dtlint.rule import Finding, Rule
 
-__all__ = ["Support", "Verdict", "consequence", "entries", "supported"]
-
-
-class Verdict(Enum):
-    """What is to be said of a function, in words; the first that is true of it."""
-
-    RAISES = "raises"
-    LEAVES = "leaves the dtype"
-    OVERFLOWS = "overflows or loses precision"
-    UNFINISHED = "not analysed within its budget"
-    UNSEEN = "not judged: what its tensors become is not seen"
-    SUPPORTS = "supports it, as far as is seen"
-
-
-@dataclass(frozen=True, slots=True)
-class Support:
-    """How a public function stands under an assumption.
-
-    Attributes:
-        assumption: its name.
-        path, line: where the function stands, as the reader sees it.
-        function: its name, a method's with its class's.
-    """
-
-    assumption: str
-    path: str
-    line: int
-    function: str
-    verdict: Verdict
+__all__ = ["consequence", "entries", "supported"]
 
 
 def consequence(rule: Rule, finding: Finding) -> Verdict:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dtlint.check.baseline import Baselines
     from dtlint.check.job import Mode
     from dtlint.check.run import Outcome
-    from dtlint.check.support import Support
+    from dtlint.check.verdict import Support
     from dtlint.config import Configuration
     from dtlint.diagnostic import Applicability, Diagnostic
     from dtlint.dtypes.assumption import Assumption
@@ -546,7 +546,7 @@ def _function(one: Support) -> dict[str, object]:
 
 def _standing(support: Sequence[Support]) -> Iterator[str]:
     """How many public functions stand how under each assumption; those that do not support it are named."""
-    from dtlint.check.support import Verdict
+    from dtlint.check.verdict import Verdict
 
     for assumption in dict.fromkeys(one.assumption for one in support):
         under = [one for one in support if one.assumption == assumption]

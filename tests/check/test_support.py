@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from dtlint import RuntimeRule, discover
 from dtlint.check.file import check_source
-from dtlint.check.support import Verdict
+from dtlint.check.verdict import Verdict
 from dtlint.cli import main
 from dtlint.config import Settings
 from dtlint.dtypes.assumption import parse_assumption
