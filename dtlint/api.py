@@ -324,6 +324,8 @@ def trace(
     assume: str | torch.dtype | None = None,
     eager: bool = True,
     time: bool = False,
+    sketch: bool = False,
+    shadow: str | torch.dtype | None = None,
 ) -> _Tracing: ...
 
 
@@ -339,6 +341,8 @@ def trace(
     assume: str | torch.dtype | None = None,
     eager: bool = True,
     time: bool = False,
+    sketch: bool = False,
+    shadow: str | torch.dtype | None = None,
 ) -> Any:
     """Trace a block of a program, or each call of a function, which then ends with the report on stderr.
 
@@ -362,6 +366,9 @@ def trace(
         eager: functions under torch.compile run eagerly, so that their values are seen. Else they run compiled, and
             are known by the dtypes in the graphs that are captured during the trace.
         time: measure how long each operator takes.
+        sketch: keep sketches of the values in the record, for `dtlint compare`: call `t.save(...)` after it.
+        shadow: `torch.float32` or `torch.float64`, or its name, in which each operator of a narrower dtype is computed
+            once more, so that its own error is known. A step takes several times as long: see `every`.
 
     Raises:
         ValueError: an argument says nothing that can be done.
@@ -374,8 +381,9 @@ def trace(
         raise TypeError("dtlint.trace takes no positional arguments but a function to decorate")
     watched = _dtype_names(watch if isinstance(watch, Iterable) and not isinstance(watch, str) else [watch])
     modules = [module] if isinstance(module, str) else list(module)
-    assumed = None if assume is None else _dtype_names([assume])[0]
-    tracing = _Tracing(Options.parse(steps, every, only, watched, modules, assumed, eager, time))
+    assumed, wide = (None if dtype is None else _dtype_names([dtype])[0] for dtype in (assume, shadow))
+    options = Options.parse(steps, every, only, watched, modules, assumed, eager, time, sketch=sketch, shadow=wide)
+    tracing = _Tracing(options)
     return tracing if function is None else tracing(function)
 
 

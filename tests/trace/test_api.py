@@ -166,6 +166,39 @@ def test_options_reach_the_tracer() -> None:
     assert {entry.high for entry in t.record.entries} == {0.0}
 
 
+def test_sketches_that_it_keeps_can_be_compared(tmp_path: Path) -> None:
+    from dtlint.compare import compare
+
+    def product(scale: float) -> None:
+        torch.manual_seed(0)
+        (torch.randn(8, 8) @ torch.randn(8, 8)).mul(scale).sum()
+
+    records = []
+    for number, scale in enumerate((0.5, 0.25)):
+        with dtlint.trace(sketch=True) as t:
+            product(scale)
+        t.save(tmp_path / f"{number}.json")
+        records.append(load(tmp_path / f"{number}.json"))
+    assert compare(records[0], records[0]).findings == []
+    assert [finding.op for finding in compare(*records).findings] == ["mul"]
+
+
+def test_a_shadow_tells_the_error_of_each_operator() -> None:
+    with dtlint.trace(shadow=torch.float32) as t:
+        torch.full((1000,), 0.1).half().cumsum(0)
+    (local,) = [one for one in t.record.local if t.record.entries[one.entry].op == "cumsum"]
+    assert local.error > 0 and t.record.shadow == "float32"
+    assert dtlint.trace(shadow="float64").options == dtlint.trace(shadow=torch.float64).options
+
+
+def test_sketches_and_shadows_of_no_values_are_refused() -> None:
+    for given in ({"sketch": True}, {"shadow": torch.float32}):
+        with pytest.raises(ValueError, match="only dtypes looks at no values"):
+            dtlint.trace(only="dtypes", **given)  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="shadow 'float16' is no wider dtype"):
+        dtlint.trace(shadow=torch.float16)
+
+
 LAZY = """
 import sys, dtlint
 dtlint.step()
