@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dtlint.compare.align import align
 from dtlint.compare.difference import FLOOR, relative
 from dtlint.compare.operands import Operands, Pair, Side, operands_of
-from dtlint.compare.precision import precision_of, without_scale
+from dtlint.compare.precision import loss_and_scale, precision_of, without_scale
 from dtlint.compare.roundoff import DECIDING, MIXING, NORMALISING, SAFETY, explained, unit_roundoff
 from dtlint.compare.run import CannotCompare, Line, Run
 from dtlint.trace.schema import SAMPLE
@@ -140,7 +140,7 @@ class _Walk:
     def __init__(self, one: Run, other: Run, steps: list[int]) -> None:
         self.runs = one, other
         self.skips = {s.step for run in self.runs if run.record.scaler is not None for s in run.record.scaler.skips}
-        self.scaled = any(run.record.scaler is not None for run in self.runs)
+        self.scaled = one.record.scaler is not None, other.record.scaler is not None
         first, second = one.lines(steps[0]), other.lines(steps[0])
         precision = precision_of(first, second, align(first, second))
         self.into = Comparison((one.name, other.name), steps, precision)
@@ -165,8 +165,8 @@ class _Walk:
                 f"{self.into.names[0]} and {self.into.names[1]} are of different programs: {aligned.share:.0%} of the"
                 f" results of step {number + 1} have a counterpart; trace one program twice"
             )
-        if self.scaled:
-            without_scale(first, second, aligned)
+        if any(self.scaled):
+            without_scale(first, second, aligned, self.scaled)
         self.into.skipped += aligned.skipped
         for name, lines in zip(self.into.names, (aligned.only_first, aligned.only_second), strict=True):
             for line in lines:
@@ -351,9 +351,12 @@ class _Step:
             and other.shape == ()
             and "backward" in (other.place.expression if other.place else "")
         )
-        if not begins or self.walk.scaled or any(step == self.number for step, *_ in self.into.losses):
+        if not begins or any(step == self.number for step, *_ in self.into.losses):
             return
-        values = [_loss_before(side.lines, line) for side, line in zip(self.sides, (pair.one, other), strict=True)]
+        values = [
+            _loss_before(side.lines, line, scaled)
+            for side, line, scaled in zip(self.sides, (pair.one, other), self.walk.scaled, strict=True)
+        ]
         if values[0] is not None and values[1] is not None:
             self.into.losses.append((self.number, values[0], values[1]))
 
@@ -362,8 +365,12 @@ def _does(line: Line) -> str:
     return f"casts to {line.dtype}" if line.moves else f"runs {line.op}"
 
 
-def _loss_before(lines: list[Line], line: Line) -> float | None:
-    sketch = next((lines[n].sketch for n in line.sources if lines[n].shape == ()), None)
-    if sketch is None:
+def _loss_before(lines: list[Line], line: Line, scaled: bool) -> float | None:
+    """The number from which a backward begins; with a GradScaler the one that it scaled, as far as that was seen."""
+    loss = next((lines[n] for n in line.sources if lines[n].shape == ()), None)
+    if loss is not None and scaled:
+        found = loss_and_scale(lines, loss)
+        loss = found[0] if found is not None else None
+    if loss is None or loss.sketch is None:
         return None
-    return sketch.high if sketch.high > 0 else sketch.low
+    return loss.sketch.high if loss.sketch.high > 0 else loss.sketch.low

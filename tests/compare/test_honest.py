@@ -54,6 +54,29 @@ def test_what_a_backward_computes_of_forward_values_was_never_scaled(sketched: S
     comparison = compare(sketched(lambda: scaled(False)), sketched(lambda: scaled(True)))
     assert comparison.findings == []
     assert comparison.equal == comparison.compared > 40
+    assert [(step, loss == its) for step, loss, its in comparison.losses] == [(0, True), (1, True)]
+
+
+def test_losses_are_told_without_their_scale(sketched: Sketched) -> None:
+    losses: list[float] = []
+
+    def scaled(enabled: bool) -> None:
+        layer = torch.nn.Linear(8, 8)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=enabled, init_scale=3000.0, growth_interval=1)
+        losses.clear()
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = layer(torch.randn(4, 8)).square().mean() / 2
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            losses.append(loss.item())
+
+    comparison = compare(sketched(lambda: scaled(False)), sketched(lambda: scaled(True)))
+    assert [loss for _, loss, _ in comparison.losses] == pytest.approx(losses)
+    assert [its for *_, its in comparison.losses] == pytest.approx(losses)
+    assert comparison.findings == [], "a scale need not be a power of 2"
 
 
 def test_the_scale_of_a_gradient_is_taken_out(sketched: Sketched) -> None:
