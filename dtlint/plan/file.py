@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.trace.precision_plan import CHANGED, HOW, KEPT_IN, PLAN_SCHEMA, Plan
+from dtlint.trace.precision_plan import PLAN_SCHEMA, Plan, check_plan
 from dtlint.trace.store import RecordError, decoded, read_json, write_json
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def load(path: Path) -> Plan:
         raise RecordError(f"{path} has schema {schema}, newer than this dtlint reads ({PLAN_SCHEMA}); upgrade dtlint")
     try:
         plan: Plan = decoded(Plan, data)
-        known = plan.how in HOW and plan.keep_in in KEPT_IN and plan.scale >= 0
-        if not known or any(reason.kind not in CHANGED for kept in plan.keep for reason in kept.reasons):
-            raise KeyError("a word that no plan has")
+        check_plan(plan)
     except (TypeError, KeyError) as error:
         raise RecordError(f"{path} is a damaged plan ({error}); make a new one: dtlint plan RUN.json") from error
     return plan

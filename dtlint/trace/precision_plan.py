@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
-__all__ = ["CHANGED", "HOW", "KEPT_IN", "PLAN_SCHEMA", "Kept", "Plan", "Reason"]
+__all__ = ["CHANGED", "HOW", "KEPT_IN", "PLAN_SCHEMA", "Kept", "Plan", "Reason", "check_plan"]
 
 PLAN_SCHEMA = 1
 """Raised when an older reader would misread a newer plan."""
@@ -102,3 +103,19 @@ class Plan:
     def names(self) -> list[str]:
         """The paths of the modules that are kept."""
         return [kept.module for kept in self.keep]
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse what no plan says, as one from a file may.
+
+    Raises:
+        KeyError: with what it is.
+    """
+    if plan.how not in HOW or plan.keep_in not in KEPT_IN:
+        raise KeyError("a dtype or a way that no plan has")
+    if not 0 <= plan.scale < math.inf or not plan.headroom >= 1 or len(plan.activations) not in (0, 2):
+        raise KeyError("a number that no plan has")
+    if len(plan.parameters) not in (0, 2):
+        raise KeyError("a number that no plan has")
+    if any(reason.kind not in CHANGED for kept in plan.keep for reason in kept.reasons):
+        raise KeyError("a reason that no plan has")

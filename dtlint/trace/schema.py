@@ -11,8 +11,10 @@ from dtlint.dtypes.dtype import DTYPES
 from dtlint.trace.words import listed
 
 __all__ = [
+    "AUTHORS",
     "CALLS",
     "COMPILED",
+    "FOUND",
     "NOTHING",
     "NO_FILE",
     "PROJECTIONS",
@@ -54,6 +56,12 @@ COMPILED = "a result of compiled code"
 
 SCHEMA = 2
 """Raised when an older reader would misread a newer record. What 2 added has defaults, so that 1 is still read."""
+
+AUTHORS = ("asked", "autocast", "implicit", "backward")
+"""Who made a cast."""
+
+FOUND = ("promoted", "float64", "float64-data", "int-to-float")
+"""What was found of the dtypes of an operator that is no cast."""
 
 VANISHES = 2.0**-25
 """What rounds to 0 in float16: at most half of its smallest positive value."""
@@ -138,9 +146,9 @@ class Entry:
     output: str | None
     count: int
     author: str
-    """Of a cast: `asked`, `autocast`, `implicit` (an operator's own) or `backward`; else ""."""
+    """Of a cast, one of `AUTHORS`, where `implicit` is an operator's own; else ""."""
     finding: str
-    """`promoted`, `float64` (appeared without a float64 input), `float64-data` (came in as such), `int-to-float`, or ""."""
+    """One of `FOUND`, where `float64` appeared without a float64 input, and `float64-data` came in as such; or ""."""
     culprit: int | None
     """The operand that raised the dtype."""
     autocast: bool

@@ -1,6 +1,6 @@
 """A trace record in a file: JSON, written wholly or not at all, and checked as it is read.
 
-Every type and every reference of a file is checked, so that no report fails on a record that was loaded.
+Every type, every reference and every word of a fixed list is checked as a file is read, so that no report fails on a record that was loaded.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from dtlint.atomic import write_text
+from dtlint.trace.options import ASSUMED
+from dtlint.trace.precision_plan import check_plan
 from dtlint.trace.record import TraceRecord
-from dtlint.trace.schema import CALLS, SCHEMA
+from dtlint.trace.schema import AUTHORS, CALLS, FOUND, SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +81,7 @@ def read_json(path: Path, what: str) -> Any:
 
 def _check(record: TraceRecord) -> None:
     """Every index must point at something, so that a report never fails on a record that was loaded."""
+    _check_words(record)
     places, entries, events = len(record.places), len(record.entries), len(record.events)
     indices: list[tuple[int | None, int]] = []
     for entry in record.entries:
@@ -106,6 +109,18 @@ def _check(record: TraceRecord) -> None:
     for index, size in indices:
         if index is not None and not 0 <= index < size:
             raise KeyError(f"index {index} of {size}")
+
+
+def _check_words(record: TraceRecord) -> None:
+    for entry in record.entries:
+        if (entry.author and entry.author not in AUTHORS) or (entry.finding and entry.finding not in FOUND):
+            raise KeyError(f"a cast or a finding that no record has: {entry.author or entry.finding!r}")
+        if (entry.author or entry.finding or entry.stalled) and not entry.inputs:
+            raise KeyError("an operator without operands")
+    if record.assume and record.assume not in ASSUMED:
+        raise KeyError(f"assume {record.assume!r}")
+    if record.plan is not None:
+        check_plan(record.plan)
 
 
 SPECIAL = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}

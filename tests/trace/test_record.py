@@ -121,6 +121,43 @@ def damage(data: dict[str, Any], how: str) -> None:
         data["entries"][0]["culprit"] = -1
     elif how == "a text that is no float":
         data["events"][0]["high"] = "much"
+    elif how == "a cast by nobody":
+        next(entry for entry in data["entries"] if entry["author"])["author"] = "me"
+    elif how == "a cast of nothing":
+        next(entry for entry in data["entries"] if entry["author"])["inputs"] = []
+    elif how == "a finding that is none":
+        data["entries"][0]["finding"] = "odd"
+    elif how == "a dtype that nothing assumes":
+        data["assume"] = "int3"
+    elif how == "a plan that is none":
+        data["plan"] = {**PLAN, "how": "magic"}
+    elif how == "a plan with half a memory":
+        data["plan"] = {**PLAN, "activations": [1]}
+
+
+PLAN = {
+    "plan": 1,
+    "dtlint": "0.1.0",
+    "argv": [],
+    "how": "cast",
+    "keep_in": "float32",
+    "device": "cpu",
+    "simulated": False,
+    "scale": 1.0,
+    "headroom": 2.0,
+    "keep": [],
+    "modules": 1,
+    "share": 1.0,
+}
+
+
+def test_a_plan_in_a_record_is_read(trace: Trace, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    save(trace(program), file)
+    file.write_text(json.dumps({**json.loads(file.read_text()), "plan": PLAN}))
+    plan = load(file).plan
+    assert plan is not None
+    assert plan.how == "cast"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +170,12 @@ def damage(data: dict[str, Any], how: str) -> None:
         "a number for a list",
         "an operand that is none",
         "a text that is no float",
+        "a cast by nobody",
+        "a cast of nothing",
+        "a finding that is none",
+        "a dtype that nothing assumes",
+        "a plan that is none",
+        "a plan with half a memory",
     ],
 )
 def test_a_damaged_record_is_refused(how: str, trace: Trace, tmp_path: Path) -> None:
