@@ -33,7 +33,7 @@ def test_a_baseline_is_read_as_it_was_written(
 ) -> None:
     path = tmp_path_factory.mktemp("b") / "b.json"
     save_facts(Facts("2.13.0", ops, outputs), path)
-    read = load_facts(path)
+    read = load_facts(path, print)
     assert set(read.operators) == set(ops)
     assert read.outputs == outputs
     assert text(read) == path.read_text(encoding="utf-8")
@@ -51,4 +51,4 @@ def test_a_line_that_stands_for_too_many_modules_is_refused(tmp_path: Path) -> N
     save_facts(Facts("", [Fact("a", "x", "add", (), "float32", "m.py")]), path)
     path.write_text(path.read_text().replace('"module": "a"', '"module": "a.[0-999999999]"'))
     with pytest.raises(RecordError, match="stands for too many modules"):
-        load_facts(path)
+        load_facts(path, print)

@@ -283,12 +283,12 @@ def _located(record: Path | None, files: Sequence[Path]) -> Located | None:
     """What the run of a record saw in the files; None where none is named."""
     if record is None:
         return None
-    from dtlint.cli.report import load_record
+    from dtlint.cli.report import loaded_record
     from dtlint.trace.located import Located
     from dtlint.trace.store import RecordError
 
     try:
-        return Located(load_record(record), record, files)
+        return Located(loaded_record(record), record, files)
     except RecordError as error:
         raise click.UsageError(f"--trace: {error}") from None
 

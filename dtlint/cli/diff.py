@@ -52,7 +52,7 @@ class Baseline:
             raise click.UsageError(f"there is no baseline {file}; make it with --update-baseline")
         self.facts: Facts | None = None
         try:
-            self.facts = load_facts(file) if file.exists() else None
+            self.facts = load_facts(file, _say) if file.exists() else None
         except RecordError as error:
             if not update:
                 raise click.UsageError(str(error)) from None
@@ -124,7 +124,7 @@ def command(old: Path, new: Path, factor: float, strict: bool, output_format: st
             raise click.UsageError(
                 f"{new} is a baseline, which does not tell why; give a record of dtlint trace --output"
             )
-        facts, record = load_facts(old), load_record(new)
+        facts, record = load_facts(old, _say), load_record(new, _say)
     except RecordError as error:
         raise click.UsageError(str(error)) from None
     found = changes(facts, record, factor)
@@ -134,6 +134,10 @@ def command(old: Path, new: Path, factor: float, strict: bool, output_format: st
         write_file("--report-file", report_file, text.getvalue())
     failed = found if strict else [change for change in found if change.regression]
     click.get_current_context().exit(int(bool(failed)))
+
+
+def _say(note: str) -> None:
+    click.echo(f"dtlint: {note}", err=True)
 
 
 def check_factor(factor: float) -> None:

@@ -147,12 +147,12 @@ def _seen(record: Path | None, account: Account) -> Seen:
     """What a run saw in the files of a program; nothing where no run is named."""
     if record is None:
         return {}
-    from dtlint.cli.report import load_record
+    from dtlint.cli.report import loaded_record
     from dtlint.trace.located import Located
     from dtlint.trace.store import RecordError
 
     try:
-        located = Located(load_record(record), record, account.files)
+        located = Located(loaded_record(record), record, account.files)
     except RecordError as error:
         raise click.UsageError(f"--trace: {error}") from None
     seen = {file: located.results(file) for file in account.files}

@@ -62,14 +62,14 @@ def command(
     RECORD is of a float32 or bfloat16 run that was traced with --assume float16. Of a run that tried a plan, what it
     showed to be missing is added to that plan.
     """
-    from dtlint.cli.report import load_record
+    from dtlint.cli.report import loaded_record
     from dtlint.plan.choose import PlanError
     from dtlint.trace.store import RecordError
 
     refuse_overwriting("--output", output, [record], "the record")
     target = writable(output)
     try:
-        loaded = load_record(record)
+        loaded = loaded_record(record)
         plan = _plan(loaded, how, keep_in, headroom)
     except RecordError as error:
         raise click.UsageError(str(error)) from None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtlint.trace.judge import FailOn
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["Reporter", "command", "load_record", "report_options", "with_page"]
+__all__ = ["Reporter", "command", "loaded_record", "report_options", "with_page"]
 
 SCREEN = "screen"
 
@@ -213,7 +213,7 @@ def command(
         refuse_overwriting("--report", output.file, [record], "the record")
     reporter = Reporter(output_format, report_file, fail_on, quiet, everything, outputs=reports)
     try:
-        loaded = load_record(record)
+        loaded = loaded_record(record)
     except RecordError as error:
         raise click.UsageError(str(error)) from None
     try:
@@ -225,21 +225,12 @@ def command(
     click.get_current_context().exit(code)
 
 
-def load_record(path: Path) -> TraceRecord:
-    """The record in a file, or those of all ranks in a directory, merged; what is passed over is said.
+def loaded_record(path: Path) -> TraceRecord:
+    """The record in a file, or those of all ranks in a directory, merged; what is passed over is said on stderr.
 
     Raises:
-        RecordError: there is none that can be read.
+        RecordError: there is none that can be read, or those of several runs are.
     """
-    from dtlint.trace.merge import load_all
-    from dtlint.trace.store import load
+    from dtlint.trace.folder import load_record
 
-    if not path.is_dir():
-        return load(path)
-    record, passed = load_all(path)
-    for what in passed:
-        click.echo(f"dtlint: passed over: {what}", err=True)
-    missing = record.world - len(record.ranks or [0])
-    if missing:
-        click.echo(f"dtlint: {missing} of {record.world} ranks left no record in {path}", err=True)
-    return record
+    return load_record(path, lambda note: click.echo(f"dtlint: {note}", err=True))

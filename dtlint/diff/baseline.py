@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.atomic import write_text
 from dtlint.diff.facts import Fact, Facts, facts_of
-from dtlint.trace.merge import load_all
-from dtlint.trace.store import RecordError, load, read_json
+from dtlint.trace import folder
+from dtlint.trace.store import RecordError, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -35,15 +35,15 @@ MOST_FOLDED = 100_000
 """Modules that one line may stand for: more are a mistake of the file."""
 
 
-def load_facts(path: Path) -> Facts:
-    """The facts of a baseline, or of a trace record.
+def load_facts(path: Path, say: Callable[[str], None]) -> Facts:
+    """The facts of a baseline, or of a trace record; what was passed over in a directory of records goes to `say`.
 
     Raises:
         RecordError: it is neither, it is damaged or of a newer version, or nothing was traced in it; in one line.
     """
     data = {} if path.is_dir() else read_json(path, "trace record or baseline")
     if not isinstance(data, dict) or KEY not in data:
-        return facts_of(load_record(path))
+        return facts_of(load_record(path, say))
     version = data[KEY]
     if not isinstance(version, int) or version > VERSION:
         raise RecordError(f"{path} is a baseline of version {version!r}, newer than this dtlint reads; upgrade dtlint")
@@ -55,13 +55,13 @@ def load_facts(path: Path) -> Facts:
         ) from error
 
 
-def load_record(path: Path) -> TraceRecord:
-    """A record in which something was traced; of a folder, the records of all ranks, merged.
+def load_record(path: Path, say: Callable[[str], None]) -> TraceRecord:
+    """A record in which something was traced; of a directory, the records of all ranks, merged.
 
     Raises:
         RecordError: it is none, or nothing was traced.
     """
-    record = load_all(path)[0] if path.is_dir() else load(path)
+    record = folder.load_record(path, say)
     if not record.operators:
         raise RecordError(f"{path} is the record of a run in which nothing was traced")
     return record

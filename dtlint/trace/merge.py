@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from dtlint.trace.octaves import add_up
 from dtlint.trace.schema import DtypeError, Entry, Event, LocalError, Memory, Operand, Scaler, SkipCause, Unseen, Weight
-from dtlint.trace.store import RecordError, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["load_all", "merge"]
+__all__ = ["merge"]
 
 CAME_IN = "came-in"
 
@@ -43,33 +41,6 @@ SUMMED = (
 
 SHARED = frozenset(("gradients", "weights", "the loss", "other ranks"))
 """What ranks exchange."""
-
-
-def load_all(directory: Path) -> tuple[TraceRecord, list[str]]:
-    """The records in a directory, merged; and in one line each, what there was passed over.
-
-    Raises:
-        RecordError: no record is there, or those of several runs are.
-    """
-    records: dict[int, TraceRecord] = {}
-    names: dict[int, str] = {}
-    passed: list[str] = []
-    for path in sorted(directory.glob("*.json")):
-        try:
-            record = load(path)
-        except RecordError as error:
-            passed.append(str(error))
-            continue
-        if record.rank in records:
-            raise RecordError(
-                f"{directory} holds two records of rank {record.rank}, {names[record.rank]} and {path.name};"
-                " keep those of one run in a directory"
-            )
-        records[record.rank], names[record.rank] = record, path.name
-    if not records:
-        why = f" ({passed[0]})" if passed else ""
-        raise RecordError(f"there is no trace record in {directory}{why}")
-    return merge([records[rank] for rank in sorted(records)]), passed
 
 
 def merge(records: Sequence[TraceRecord]) -> TraceRecord:

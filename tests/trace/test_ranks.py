@@ -185,18 +185,46 @@ def test_an_output_that_ends_in_a_slash_is_a_directory_though_there_is_none_yet(
     assert [file.name for file in (tmp_path / "traces").iterdir()] == ["trace.rank1.json"]
 
 
-def test_a_directory_without_records_or_with_two_runs_is_refused(
-    record: TraceRecord, tmp_path: Path, dtlint: Dtlint
-) -> None:
+def test_a_directory_without_records_is_refused(tmp_path: Path, dtlint: Dtlint) -> None:
     (tmp_path / "none").mkdir()
     ran = dtlint("report", "none")
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
     assert "there is no trace record in none" in ran.err
+
+
+@pytest.mark.parametrize("command", ["report", "diff"])
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ({"rank": 1}, {"rank": 1}, "two records of rank 1, a.json and b.json"),
+        ({"rank": 0, "world": 1}, {"rank": 0, "world": 1}, "two records, a.json and b.json"),
+        ({"rank": 0}, {"rank": 0, "world": 1}, "a.json is of a run of 2 ranks, and b.json of a run of 1 rank"),
+        ({"rank": 0}, {"rank": 1, "argv": ["eval.py"]}, "a.json is of train.py, and b.json of eval.py"),
+        ({"rank": 0}, {"rank": 1, "torch": "1.0"}, "a.json is of a run under torch 9.0, and b.json of a run under torch 1.0"),
+        ({"rank": 0}, {"rank": 1, "dtlint": "9"}, "a.json is written by dtlint 0, and b.json written by dtlint 9"),
+    ],
+)  # fmt: skip
+def test_a_directory_with_several_runs_is_refused(
+    command: str, one: dict[str, Any], other: dict[str, Any], told: str, record: TraceRecord, tmp_path: Path, dtlint: Dtlint
+) -> None:  # fmt: skip
     (tmp_path / "two").mkdir()
-    for name in ("a.json", "b.json"):
-        save(of_rank(record, 1), tmp_path / "two" / name)
-    ran = dtlint("report", "two")
-    assert ran.code == 2 and "two records of rank 1, a.json and b.json" in ran.err
+    for name, its in (("a", one), ("b", other)):
+        its = {"argv": ["somewhere/train.py"], "torch": "9.0", "dtlint": "0", **its}
+        save(of_rank(record, **its), tmp_path / "two" / f"{name}.json")
+    ran = dtlint(command, *["two"] * (2 if command == "diff" else 1))
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert f"two holds records of several runs: {told}; keep those of one run in a directory" in ran.err
+
+
+def test_diff_says_what_it_passed_over(record: TraceRecord, tmp_path: Path, dtlint: Dtlint) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        save(of_rank(record, 0), tmp_path / name / "a.json")
+    (tmp_path / "new" / "config.json").write_text(json.dumps({"layers": 2}))
+    ran = dtlint("diff", "old", "new")
+    assert ran.code == 0
+    assert "1 of 2 ranks left no record in old" in ran.err
+    assert "passed over: new/config.json is not a trace record" in ran.err
 
 
 def test_files_that_are_no_records_and_ranks_that_are_missing_are_told(
