@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from dtlint.diff.facts import Facts
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["Baseline", "command"]
+__all__ = ["FACTOR", "Baseline", "check_factor", "command"]
+
+FACTOR = 8.0
+"""How many times larger a magnitude must be to count."""
 
 EPILOG = """\b
 Examples:
@@ -96,7 +99,7 @@ class Baseline:
 @click.option(
     "--factor",
     type=float,
-    default=8.0,
+    default=FACTOR,
     show_default=True,
     help="How many times larger a magnitude in float16 or float8 must be to count.",
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dtlint.cli.misplaced import Misplaced
 from dtlint.cli.outputs import Output, made_if_directory, refuse_overwriting, writable
 from dtlint.cli.report import Reporter, report_options, with_page
 
@@ -116,7 +117,11 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
     help="Compare the dtypes with those in this file: exit code 1 if a dtype got wider, or a promotion or cast is new.",
 )
 @click.option("--update-baseline", is_flag=True, help="Write this run's dtypes into the --baseline instead.")
-@click.option("--factor", type=float, default=8.0, help="As in `dtlint diff`: how many times larger is too large.")
+@click.option(
+    "--factor",
+    type=float,
+    help="With --baseline, as in `dtlint diff`: how many times larger is too large; 8 by default.",
+)
 @click.option(
     "--profile",
     metavar="DIR",
@@ -135,7 +140,7 @@ def command(
     plan_file: Path | None,
     baseline: Path | None,
     update_baseline: bool,
-    factor: float,
+    factor: float | None,
     profile: str | None,
     output_format: str,
     report_file: Path | None,
@@ -194,17 +199,23 @@ def command(
         from dtlint.cli.profile import Profiling
 
         profiling = Profiling(profile, script, rank.number, quiet)
-    sys.exit(
-        _trace(Program(script, args, module), options, writable(output), reporter, simulate, plan, held, profiling)
-    )
+    misplaced = Misplaced(command, args)
+    code = _trace(Program(script, args, module), options, writable(output), reporter, simulate, plan, held, profiling)
+    hint = misplaced.hint(code) if rank.number == 0 else ""
+    if hint:
+        click.echo(hint, err=True)
+    sys.exit(code)
 
 
-def _baseline(file: Path | None, update: bool, factor: float, quiet: bool, rank: Rank) -> Baseline | None:
+def _baseline(file: Path | None, update: bool, factor: float | None, quiet: bool, rank: Rank) -> Baseline | None:
     """What the run is held to, on the first rank alone."""
-    from dtlint.cli.diff import Baseline, check_factor
+    from dtlint.cli.diff import FACTOR, Baseline, check_factor
 
     if file is None and update:
         raise click.UsageError("--update-baseline writes the file of --baseline; name one")
+    if file is None and factor is not None:
+        raise click.UsageError("--factor says how much larger than in the --baseline is too large; name one")
+    factor = FACTOR if factor is None else factor
     check_factor(factor)
     return Baseline(file, update, factor, quiet) if file is not None and rank.number == 0 else None
 

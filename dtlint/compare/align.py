@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dtlint.compare.difference import relative
+from dtlint.compare.run import plain_path
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -101,15 +102,9 @@ def _named(lines: Sequence[Line]) -> Iterator[tuple[Line, tuple[str, int]]]:
     for line in lines:
         if line.name:
             kind, _, path = line.name.partition(" ")
-            name = f"{kind} {_path(path)}"
+            name = f"{kind} {plain_path(path)}"
             met[name] = met.get(name, 0) + 1
             yield line, (name, met[name])
-
-
-def _path(path: str) -> str:
-    from dtlint.compare.run import plain_path
-
-    return plain_path(path)
 
 
 def _values(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -279,6 +279,7 @@ def test_bad_input_is_refused_in_one_line(ran: Any, dtlint: Run, tmp_path: Path)
         (("diff", "--factor", "0.5", record, record), "--factor 0.5 is less than 1"),
         (("diff", "--report-file", record, "good.json", record), "would overwrite what it compares"),
         (("trace", "--update-baseline", "program.py"), "name one"),
+        (("trace", "--factor", "4", "program.py"), "--factor says how much larger than in the --baseline is too large"),
         (("trace", "--baseline", "none.json", "program.py"), "there is no baseline none.json; make it with"),
         (("trace", "--baseline", "program.py", "--update-baseline", "program.py"), "would overwrite"),
         (("trace", "--baseline", record, "--update-baseline", "program.py"), "would overwrite"),

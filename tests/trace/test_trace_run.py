@@ -277,6 +277,31 @@ def test_reports_go_where_they_are_sent(tmp_path: Path, dtlint: Dtlint) -> None:
     assert "::" in dtlint("trace", "--output-format", "github", "script.py").err
 
 
+AFTER = "stands after the script, so that the script got it"
+
+
+def test_an_option_of_dtlint_after_the_script_is_told_where_the_script_refused_it(
+    tmp_path: Path, dtlint: Dtlint
+) -> None:
+    (tmp_path / "train.py").write_text("import argparse\nargparse.ArgumentParser().parse_args()\nprint('ran')")
+    ran = dtlint("trace", "-q", "train.py", "--sketch")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines()[-1] == (
+        f"dtlint: --sketch {AFTER}, and ended with exit code 2; options of dtlint stand before the script"
+    )
+    assert AFTER not in dtlint("trace", "-q", "train.py", "--epochs", "3").err, "it is none of dtlint's"
+
+
+def test_an_output_after_the_script_is_told_where_nothing_was_written(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "train.py").write_text("import sys\nprint(sys.argv[1:])")
+    ran = dtlint("trace", "-q", "train.py", "--output=x.json")
+    assert (ran.code, ran.out) == (0, "['--output=x.json']\n")
+    assert f"dtlint: --output {AFTER}, and wrote no such file" in ran.err
+    (tmp_path / "train.py").write_text("import sys\nopen(sys.argv[2], 'w')\nsys.exit(int(sys.argv[3]))")
+    assert AFTER not in dtlint("trace", "-q", "train.py", "--output", "y.json", "0").err, "a script has its own"
+    assert AFTER not in dtlint("trace", "-q", "train.py", "--output", "z.json", "1").err
+
+
 def test_a_program_may_change_the_directory(tmp_path: Path, dtlint: Dtlint) -> None:
     (tmp_path / "away").mkdir()
     (tmp_path / "script.py").write_text("import os, torch\nos.chdir('away')\ntorch.zeros(2).log() * 2\n")
