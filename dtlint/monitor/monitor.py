@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from dtlint.monitor.activations import Activations, paths
-from dtlint.monitor.clips import listen, stop_listening
 from dtlint.monitor.outputs import JsonLines, Output, TensorBoard, WeightsAndBiases
 from dtlint.monitor.parameters import Parameters
 from dtlint.monitor.reading import ModuleReading, Reading
 from dtlint.monitor.waiting import Key, Waiting, own_work
+from dtlint.trace.clips import listen, stop_listening
 from dtlint.trace.options import Options
 from dtlint.trace.patches import Patches
 from dtlint.trace.rank import Rank
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from os import PathLike
     from types import TracebackType
+
+    from dtlint.trace.clips import Clip
 
 __all__ = ["Monitor"]
 
@@ -202,10 +204,10 @@ class Monitor:
 
         return watched
 
-    def about_to_clip(self, parameters: list[Tensor]) -> None:
-        """The gradients of these are to be clipped; the monitor hears of it in sampled steps."""
+    def about_to_clip(self, clip: Clip) -> None:
+        """Gradients are to be clipped; the monitor hears of it in sampled steps."""
         mine = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
-        if any(id(p) in mine for p in parameters):
+        if any(id(p) in mine for p in clip.parameters):
             self.read_gradients()
 
     def _end(self) -> None:

@@ -101,6 +101,7 @@ def _screen(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[
     yield from _section(fatal, ("DT914",), "The program ended by a dtype error")
     yield from _nonfinite(record, diagnostics)
     yield from _scaler(record, diagnostics)
+    yield from _section(diagnostics, ("DT918",), "Gradients clipped with their scale")
     yield from _section(diagnostics, ("DT912", "DT917"), "Weights and totals that do not move")
     yield from _section(diagnostics, ("DT916",), "Integers that do not hold their values")
     yield from _work(record)

@@ -22,6 +22,7 @@ from dtlint.trace.schema import (
     Operand,
     Place,
     ScaleChange,
+    ScaledClip,
     Skip,
     SkipCause,
 )
@@ -106,6 +107,7 @@ class _Export:
             entries=entries,
             events=[self._event(event) for event in events],
             scaler=self._scaler(events),
+            clips=self._clips(),
             unseen=list(unseen_of(tracer, signatures, self._place)),
             weights=[self._weight(weight) for weight in tracer.steps.weights.all],
             memory=[
@@ -258,6 +260,14 @@ class _Export:
             count=mismatch.count,
             fatal=mismatch.fatal,
         )
+
+    def _clips(self) -> list[ScaledClip]:
+        found = []
+        for clip in self.tracer.steps.clipping.all.values():
+            place = self._place(clip.site)
+            assert place is not None
+            found.append(ScaledClip(place, clip.by_value, clip.step, clip.size, clip.limit, clip.scale, clip.times))
+        return found
 
     def _local(self) -> list[LocalErrorRecord]:
         shadow = self.tracer.shadow

@@ -10,7 +10,19 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from dtlint.trace.octaves import add_up
-from dtlint.trace.schema import DtypeError, Entry, Event, LocalError, Memory, Operand, Scaler, SkipCause, Unseen, Weight
+from dtlint.trace.schema import (
+    DtypeError,
+    Entry,
+    Event,
+    LocalError,
+    Memory,
+    Operand,
+    ScaledClip,
+    Scaler,
+    SkipCause,
+    Unseen,
+    Weight,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,6 +89,7 @@ class _Merger:
             weights=[],
             memory=[],
             errors=[],
+            clips=[],
             sources={},
             scaler=None,
             sketches=None,
@@ -118,6 +131,7 @@ class _Merger:
             for event in record.events
         ]
         self._add_local([replace(local, entry=entries[local.entry]) for local in record.local])
+        self._add_clips([replace(clip, place=places[clip.place]) for clip in record.clips])
         self._add_unseen([replace(unseen, place=place(unseen.place)) for unseen in record.unseen])
         self._add_weights([replace(weight, place=place(weight.place)) for weight in record.weights])
         for error in record.errors:
@@ -187,6 +201,15 @@ class _Merger:
             else:
                 at[one.entry] = len(self.merged.local)
                 self.merged.local.append(one)
+
+    def _add_clips(self, clips: list[ScaledClip]) -> None:
+        at = {known.place: number for number, known in enumerate(self.merged.clips)}
+        for one in clips:
+            if one.place in at:
+                known = self.merged.clips[at[one.place]]
+                self.merged.clips[at[one.place]] = replace(known, times=known.times + one.times)
+            else:
+                self.merged.clips.append(one)
 
     def _add_unseen(self, unseen: list[Unseen]) -> None:
         at = {known.what: number for number, known in enumerate(self.merged.unseen)}

@@ -27,6 +27,7 @@ from dtlint.trace.schema import (
     Operand,
     Place,
     Range,
+    ScaledClip,
     Scaler,
     Series,
     Sketches,
@@ -77,6 +78,8 @@ class TraceRecord:
     entries: list[Entry] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     scaler: Scaler | None = None
+    clips: list[ScaledClip] = field(default_factory=list)
+    """Calls that clipped gradients with the GradScaler's scale."""
     unseen: list[Unseen] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
     memory: list[Memory] = field(default_factory=list)

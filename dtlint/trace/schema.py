@@ -36,6 +36,7 @@ __all__ = [
     "Place",
     "Range",
     "ScaleChange",
+    "ScaledClip",
     "Scaler",
     "Series",
     "SketchedStep",
@@ -390,6 +391,24 @@ class Scaler:
     """The first of the skips; `skipped` counts them all."""
     changes: list[ScaleChange] = field(default_factory=list)
     """The scale after the first update, and from each that changed it; of very many the first."""
+
+
+@dataclass(slots=True)
+class ScaledClip:
+    """Calls at one place that clipped gradients which the GradScaler had not unscaled yet."""
+
+    place: int
+    by_value: bool
+    """Were values clipped, and not the norm?"""
+    step: int
+    """Of the first call, counted from 0; so are the next three."""
+    size: float
+    """The norm, or the largest magnitude, of the gradients with the scale."""
+    limit: float
+    """What it was clipped to."""
+    scale: float
+    times: int
+    """Calls."""
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ import torch
 from torch.autograd.profiler import record_function
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from dtlint.trace.clipping import Clipping
 from dtlint.trace.patches import Patches
 from dtlint.trace.scaler import Scaler
 from dtlint.trace.stack import put_back, take_off
@@ -39,6 +40,7 @@ class Steps:
         self.tracer, self.flow = tracer, tracer.flow
         self.scaler = Scaler()
         self.weights = Weights(self.flow, gradients=bool(tracer.options.assume) or tracer.options.gradients)
+        self.clipping = Clipping(tracer, self._judging)
         self.silenced = 0
         """Optimizer steps whose operators were not looked at: what they did is judged on the weights, once."""
         self.traced = 0
@@ -61,12 +63,16 @@ class Steps:
         """Register torch's global optimizer hooks, and hear of GradScaler updates."""
         self._hooks = [register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)]
         self._patches.set(torch, "_amp_update_scale_", self._noting(torch._amp_update_scale_))
+        unscale = torch._amp_foreach_non_finite_check_and_unscale_
+        self._patches.set(torch, "_amp_foreach_non_finite_check_and_unscale_", self._unscaling(unscale))
+        self.clipping.install()
         self._patches.set(record_function, "__exit__", self._leaving(record_function.__exit__))
 
     def remove(self) -> None:
         """Undo `install`."""
         for hook in self._hooks:
             hook.remove()
+        self.clipping.remove()
         self._patches.undo()
         self._muted.clear()  # a step that runs on, as in a forked child, does not put the tracer back
 
@@ -85,6 +91,7 @@ class Steps:
         if self.tracer.resting:
             return
         with self._judging():
+            self.clipping.stepping(optimizer)
             self.weights.before(optimizer)
         if self.tracer.clock is not None:
             self.tracer.clock.stepping(True)
@@ -129,6 +136,17 @@ class Steps:
 
     # -- the GradScaler ---------------------------------------------------------------------------------------------
 
+    def _unscaling(self, unscale: Callable[..., Any]) -> Any:
+        @functools.wraps(unscale)
+        def unscaled(*args: Any, **kwargs: Any) -> Any:
+            result = unscale(*args, **kwargs)
+            if get_ident() == self.tracer.thread and not kwargs:
+                with self._judging():
+                    self.clipping.unscaled(args[0], args[2])
+            return result
+
+        return unscaled
+
     def _noting(self, update: Callable[..., Any]) -> Any:
         @functools.wraps(update)
         def noted(*args: Any, **kwargs: Any) -> Any:
@@ -162,6 +180,7 @@ class Steps:
     def end(self) -> None:
         """A step ends: read everything, and see whether the next one is to be traced."""
         tracer, flow = self.tracer, self.flow
+        self.clipping.step_ended()
         if tracer.resting:
             flow.step += 1
             if flow.step + 1 >= tracer.wakes:
@@ -183,6 +202,7 @@ class Steps:
         with self._judging():
             self.flow.flush(goes_on)
             self.weights.settle()
+            self.clipping.settle()
             self.scaler.settle(self.flow.events, self.flow.step)
 
     @contextmanager

@@ -93,6 +93,7 @@ def _check(record: TraceRecord) -> None:
     if record.scaler is not None:
         indices += [(record.scaler.place, places), *((cause.event, events) for cause in record.scaler.causes)]
         indices += [(skip.event, events) for skip in record.scaler.skips]
+    indices += [(clip.place, places) for clip in record.clips]
     indices += [(unseen.place, places) for unseen in record.unseen]
     indices += [(weight.place, places) for weight in record.weights]
     indices += [(error.place, places) for error in record.errors]
@@ -119,6 +120,8 @@ def _check_words(record: TraceRecord) -> None:
             raise KeyError("an operator without operands")
     if record.assume and record.assume not in ASSUMED:
         raise KeyError(f"assume {record.assume!r}")
+    if any(not (clip.scale > 0 and clip.times > 0) for clip in record.clips):
+        raise KeyError("a scale that is none")
     if record.plan is not None:
         check_plan(record.plan)
 

@@ -116,7 +116,7 @@ def traced_record(source: str) -> list[Diagnostic]:
 
 
 @pytest.mark.parametrize(
-    ("word", "near"), [("overfow", "overflow"), ("DT9O8", "DT908"), ("promotions", "promotion"), ("ANY_", "any")]
+    ("word", "near"), [("overfow", "overflow"), ("DT9O9", "DT909"), ("promotions", "promotion"), ("ANY_", "any")]
 )
 def test_fail_on_refuses_what_it_does_not_know_and_names_the_nearest(word: str, near: str) -> None:
     with pytest.raises(SelectionError, match=f"did you mean '{near}'"):
