@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix
-from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.domain.values import Tensor
+from dtlint.dtypes.dtype import FLOATING, LOW_PRECISION
+from dtlint.infer.domain.values import Region, Tensor, Unknown, choices
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import bracketed
 from dtlint_rules._uses import is_in_place, is_mended, is_rest, maker, peeled, uses
@@ -42,7 +42,9 @@ class UnstableFormulation(Rule):
     `log_softmax`, is left alone, and so is what an epsilon is added to before the logarithm, and the probability of what
     was drawn, or of the most likely one: that is not 0.
 
-    Conditional, and so reported with `--preview` only: the samples, and the estimate, which is mostly for the log alone.
+    By default where an operand is known to be float16 or bfloat16, or an autocast region is open in view. Elsewhere float32
+    reaches far, and the code may well have run for years: conditional, and so reported with `--preview` only. So, too,
+    wherever they stand, are the samples, and the estimate, which is mostly for the log alone.
 
     ## Why it matters
     A softmax underflows to 0 where a logit lies 104 below the greatest in float32, and 17 in float16; the logarithm is
@@ -87,9 +89,9 @@ class UnstableFormulation(Rule):
         for use in uses(facts, "log", "log1p"):
             found = list(_logarithm(facts, use))
             if found and not is_mended(facts, use.node):
-                yield from found
+                yield from _where_short(facts, use, found)
         for use in uses(facts, "div"):
-            yield from _softmax_by_hand(facts, use)
+            yield from _where_short(facts, use, _softmax_by_hand(facts, use))
         for use in uses(facts, "multinomial"):
             made = maker(facts, use.nodes[0]) if use.nodes else None
             if made is not None and _grows(facts, made):
@@ -101,7 +103,25 @@ class UnstableFormulation(Rule):
                 )
         for use in uses(facts, "sub"):
             yield from _difference(facts, use)
-            yield from _of_neighbours(facts, use)
+            yield from _where_short(facts, use, _of_neighbours(facts, use))
+
+
+def _where_short(facts: ModuleFacts, use: Use, found: Iterable[Finding]) -> Iterator[Finding]:
+    """They are conditional, unless a half dtype or an autocast region is in view."""
+    for one in found:
+        one.conditional = not _is_short(facts, use)
+        yield one
+
+
+def _is_short(facts: ModuleFacts, use: Use) -> bool:
+    """Is an autocast region open, or one of the operands, or what they were made of, known to be float16 or bfloat16?"""
+    if any(isinstance(region, Region) for region in choices(use.region)):
+        return True
+    parts = [*use.values, use.result]
+    for node in use.nodes:
+        made = maker(facts, node)
+        parts += [] if made is None else made.values
+    return any(isinstance(one, (Tensor, Unknown)) and one.dtypes and one.dtypes <= LOW_PRECISION for one in parts)
 
 
 def _logarithm(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
