@@ -50,8 +50,11 @@ class MaskDtype(Rule):
     ## What it does
     Reports `masked_fill`, `masked_select` and `torch.where` with a mask that is not bool; attention with a mask of
     integers, or with a bool mask that was cast to a floating dtype; `1 - mask` and `-mask` of a bool tensor; `~mask` of an
-    integer one that holds zeros and ones; `&`, `|`, `^` and `~` of a floating one; and what is known as a tensor, and
-    indexed with one of uint8, `x[mask.byte()]`.
+    integer one that holds zeros and ones; `&`, `|`, `^` and `~` of a floating one; and a number that is written into a
+    tensor through an index of uint8, `x[mask.byte()] = 0`.
+
+    Reported with `--preview` only, for it warns and computes what was meant: a tensor that is read with such an index,
+    `x[mask.byte()]`.
 
     ## Why it matters
     Most of it raises: "masked_fill_ only supports boolean masks", "Subtraction, the `-` operator, with a bool tensor is
@@ -171,11 +174,15 @@ class MaskDtype(Rule):
                     told.add(node)
                     was_bool = (value.range.low, value.range.high) == (0.0, 1.0)
                     safe = Applicability.SAFE if was_bool else Applicability.UNSAFE
+                    raising = isinstance(seen.node.ctx, ast.Store) and isinstance(seen.result, (Const, Number))
                     yield Finding(
                         node,
-                        "Indexing with uint8 is deprecated: torch takes it for a mask",
+                        "Writing a number through a uint8 index raises: torch takes it for a mask"
+                        if raising
+                        else "Indexing with uint8 is deprecated: torch takes it for a mask",
                         help="Cast the mask with `.bool()`, or positions with `.long()`",
                         severity=Severity.WARNING,
+                        conditional=not raising,
                         fix=partial(cast_fix, node, "bool()", safe),
                     )
 
