@@ -12,7 +12,7 @@ from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.values import Array, Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import TORCH
-from dtlint_rules._refusals import is_layer, once, operand
+from dtlint_rules._refusals import is_layer, is_refused, once, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +39,11 @@ class NumpyFloat64Leak(Rule):
     Reports arithmetic of a floating tensor with a tensor that `torch.from_numpy`, `torch.tensor` or `torch.as_tensor`
     made of a float64 array, or with such an array itself; and a layer with weights that is called with one, or a module
     that hands it on to a layer. So, too, where the tensor is a buffer, a parameter or an attribute of a module, which
-    meets the module's other weights. Files that speak of float64 themselves are left alone.
+    meets the module's other weights. Files that speak of float64 themselves are left alone, and so is a layer of which
+    DT302 says that it raises.
+
+    Reported with `--preview` only, for it is slower and no more: a result that is cast back to float32 wherever it is
+    used, `(x * window).float()`.
 
     ## Why it matters
     NumPy computes in float64 by default: `np.linspace(0, 1, 9)`, `pixels / 255.0`. Arithmetic promotes the other tensor,
@@ -100,10 +104,14 @@ class NumpyFloat64Leak(Rule):
                 if made is not None:
                     told.add(seen.node)
                     text = "This float64 comes from NumPy, and makes the result float64"
-                    yield _found(seen.node, made, value, text)
+                    leak = _found(seen.node, made, value, text)
+                    leak.conditional = _is_cast_back(facts, seen.node)
+                    yield leak
         for call in once(facts.operations(is_layer)):
             given, weight = operand(call.what), next(iter(call.what.args), None)
             if call.behind or weight is None or given is None or given.node is None or given.value == weight:
+                continue
+            if is_refused(call.what, "DT302"):
                 continue
             one = _of_module(facts, held, call.node, given.value)
             if one is not None and _of_module(facts, held, call.node, weight) is None and one.made not in told:
@@ -159,6 +167,40 @@ def _found(node: ast.expr, made: ast.expr, value: Value, text: str) -> Finding:
         notes=((made, "float64 since here"),) if made.lineno != node.lineno else (),
         fix=partial(_fix, made) if isinstance(value, Tensor) else None,
     )
+
+
+def _is_cast_back(facts: ModuleFacts, node: ast.expr, further: int = 4) -> bool:
+    """Is a result cast to another floating dtype before anything else but arithmetic, or wherever its name is read?"""
+    around = facts.around
+    at: ast.AST = node
+    while True:
+        inner, at = at, around.parent(at)  # type: ignore[assignment]
+        if isinstance(at, ast.Call):
+            value = facts.value(at)
+            dtypes = value.dtypes if isinstance(value, (Tensor, Unknown)) else None
+            method = at.func.attr if isinstance(at.func, ast.Attribute) and inner is at.func else ""
+            if method in _CASTS and dtypes and dtypes <= FLOATING - _FLOAT64:
+                return True
+            if not method:
+                return False
+        elif isinstance(at, ast.Assign):
+            (target, *others) = at.targets
+            if others or not isinstance(target, ast.Name) or not further:
+                return False
+            reads = [
+                one
+                for one in around.within(around.scope(at))
+                if isinstance(one, ast.Name) and one.id == target.id and isinstance(one.ctx, ast.Load)
+                if at.value in around.definitions(one)
+            ]
+            return bool(reads) and all(_is_cast_back(facts, one, further - 1) for one in reads)
+        elif not isinstance(at, (ast.BinOp, ast.UnaryOp, ast.Attribute)) and not (
+            isinstance(at, ast.Subscript) and at.value is inner
+        ):
+            return False
+
+
+_CASTS = frozenset({"float", "to", "type", "type_as", "half", "bfloat16"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,9 @@ FIXES = {
     },
     "DT312": {
         "torch.rand(3) * torch.from_numpy(np.ones(3))": "torch.rand(3) * torch.from_numpy(np.ones(3)).float()",
-        "nn.Linear(3, 2)(torch.as_tensor(np.linspace(0, 1, 3)))": "nn.Linear(3, 2)(torch.as_tensor(np.linspace(0, 1, 3)).float())",
+        "def f(layer: nn.Linear):\n    return layer(torch.rand(3) * torch.as_tensor(np.linspace(0, 1, 3)))": (
+            "def f(layer: nn.Linear):\n    return layer(torch.rand(3) * torch.as_tensor(np.linspace(0, 1, 3)).float())"
+        ),
     },
     "DT313": {
         "torch.rand(3).bfloat16().cpu().numpy()": "torch.rand(3).bfloat16().cpu().float().numpy()",
@@ -115,3 +117,8 @@ def test_what_is_flagged_raises_and_what_is_fixed_runs() -> None:
 def test_the_message_says_what_is_taken_and_what_is_given() -> None:
     (item,) = found("DT307", "def f(x, y):\n    return F.nll_loss(x, y.int())")
     assert item.message == "`nll_loss` takes class numbers of int64: this target is int32 and raises"
+
+
+def test_a_float64_array_in_a_layer_is_reported_by_one_rule() -> None:
+    text = "layer = nn.Linear(3, 2)\nlayer(torch.as_tensor(np.linspace(0, 1, 3)))"
+    assert [item.code for code in ("DT302", "DT312") for item in found(code, text)] == ["DT302"]
