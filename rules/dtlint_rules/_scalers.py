@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import Ref, Unknown, Value
+from dtlint.infer.domain.values import Const, Ref, Unknown, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dtlint.infer.facts import Call, Event, ModuleFacts, Sighting, Step
 
-__all__ = ["SCALERS", "called_from", "calls_of", "is_scaler", "spelled"]
+__all__ = ["SCALERS", "called_from", "calls_of", "first_scale", "is_scaler", "spelled"]
 
 
 SCALERS = tuple(f"torch.{where}amp.GradScaler" for where in ("", "cuda.", "cpu."))
@@ -31,6 +31,20 @@ def is_scaler(facts: ModuleFacts, value: Value) -> bool:
     return isinstance(value, Unknown) and any(
         call.method != "step" or call.args for call in calls_of(facts, value, "unscale_", "step", "update")
     )
+
+
+def first_scale(facts: ModuleFacts, scaler: Value) -> str | None:
+    """What a scaler multiplies by at first, as it is made in the module: 65536, unless that is given; None if not known."""
+    if not isinstance(scaler, Ref):
+        return None
+    for call in facts.calls(*SCALERS):
+        if call.result == scaler:
+            given = call.argument(int(call.name == "torch.amp.GradScaler"), "init_scale")
+            if given is None:
+                return "65536" if call.complete else None
+            number = given.value if isinstance(given, Const) else None
+            return f"{number:.15g}" if isinstance(number, (int, float)) else None
+    return None
 
 
 def spelled(facts: ModuleFacts, value: Value, usual: str) -> str:

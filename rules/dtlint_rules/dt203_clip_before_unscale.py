@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.rule import Finding, Rule
-from dtlint_rules._scalers import called_from, calls_of, is_scaler, spelled
+from dtlint_rules._scalers import called_from, calls_of, first_scale, is_scaler, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,12 +99,13 @@ class ClipBeforeUnscale(Rule):
             named = step is not None and isinstance(step.args[0], (ast.Name, ast.Attribute))
             offered = step is not None and named and scope not in fixed and _is_before(facts, clip, step, scaler)
             fixed.add(scope)
+            scale = first_scale(facts, scaler)
             cut = (
                 "nearly every gradient is cut" if "value" in ast.unparse(clip.func) else "nearly every step is clipped"
             )
             yield Finding(
                 clip,
-                f"Gradients are clipped while scaled, by 65536 at first: {cut}",
+                f"Gradients are clipped while scaled{'' if scale is None else f', by {scale} at first'}: {cut}",
                 help=f"Call `{name}.unscale_({optimizer})` before",
                 elsewhere=called_from(seen),
                 fix=partial(_unscale, facts.around.statement(clip), f"{name}.unscale_({optimizer})")

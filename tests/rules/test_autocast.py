@@ -340,8 +340,31 @@ def test_the_old_name_of_clip_grad_norm_is_known() -> None:
             scaler.step(o)
         """
     (item,) = found("DT203", text)
-    assert "65536" in item.message
     assert item.help == "Call `scaler.unscale_(o)` before"
+
+
+@pytest.mark.parametrize(
+    ("made", "scale"),
+    [
+        ("torch.cuda.amp.GradScaler()", ", by 65536 at first"),
+        ("torch.amp.GradScaler('cuda', 2.0**8)", ", by 256 at first"),
+        ("torch.cuda.amp.GradScaler(init_scale=1024)", ", by 1024 at first"),
+        ("torch.amp.GradScaler('cuda', init_scale=given)", ""),
+        ("torch.amp.GradScaler('cuda', **given)", ""),
+        ("given", ""),
+    ],
+)
+def test_a_clip_of_scaled_gradients_names_the_scale_where_it_is_known(made: str, scale: str) -> None:
+    text = f"""\
+import torch
+def step(loss, p, o, given):
+    scaler = {made}
+    scaler.scale(loss).backward()
+    torch.nn.utils.clip_grad_norm_(p, 1.0)
+    scaler.step(o)
+"""
+    (item,) = found("DT203", text)
+    assert item.message == f"Gradients are clipped while scaled{scale}: nearly every step is clipped"
 
 
 @pytest.mark.parametrize(
