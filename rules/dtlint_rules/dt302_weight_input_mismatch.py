@@ -70,7 +70,7 @@ class WeightInputMismatch(Rule):
     """
 
     code, name = "DT302", "weight-input-mismatch"
-    triggers = (*CASTS, *DTYPES, *ENGINES, "*dtype*")
+    triggers = (*CASTS, *DTYPES, *ENGINES, "*dtype*", "numpy")
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:

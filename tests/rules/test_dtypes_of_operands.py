@@ -10,7 +10,7 @@ import pytest
 from bench import Bench
 
 bench = Bench(
-    "DT306", "DT314", "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+    "DT302", "DT314", "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 )
 found = bench.found
 
