@@ -120,8 +120,9 @@ class Reader:
 
         roots = roots_of(path.absolute())
         self.disk = self.disk or Disk()
-        reading = self._readings[roots] = FileReading(roots, self._expected, self.disk, for_people=self._for_people)
-        reading.prepare(modules)
+        if roots not in self._readings:
+            self._readings[roots] = FileReading(roots, self._expected, self.disk, for_people=self._for_people)
+        self._readings[roots].prepare(modules)
 
     def _rest_on(self, path: Path) -> None:
         if self.disk is not None:

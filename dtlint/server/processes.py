@@ -5,8 +5,11 @@ for that file, which reads the modules that the file has led to and that do not 
 file again from there costs what its own text costs. A task that is overtaken is killed with its process.
 
 What was read beforehand holds while the disk, and the texts of open files, give the same answers as they did then; else the
-hub is dropped, and the file is read from the beginning. Where processes cannot fork, all is read from the beginning, one
-task after the other, and tasks that are overtaken before they begin are left out.
+hub is dropped, and the file is read from the beginning. So the hub of a file reads nothing that rests on another open file,
+which may change with the next keystroke. A second hub, forked from it, reads that as well, and is dropped alone.
+
+Where processes cannot fork, all is read from the beginning, one task after the other, and tasks that are overtaken before
+they begin are left out.
 """
 
 from __future__ import annotations
@@ -58,9 +61,15 @@ class Overtaken(NamedTuple):
 
 
 class _Finished(NamedTuple):
-    """A process has read a file: the modules that can be read beforehand another time."""
+    """A process has read a file.
+
+    Attributes:
+        steady: the modules that can be read beforehand another time, whichever open files change.
+        modules: those that can be where this file alone changes.
+    """
 
     task: Task
+    steady: Independent | None
     modules: Independent | None
     seconds: float
 
@@ -117,9 +126,10 @@ def _answers(task: Task, reader: Reader, tell: Callable[[Any], None], goes_on: C
     tell(reading.checked())
     seconds = time.process_time() - before
     tell(reading.told())
-    file_reading = reader.reading(task.path)
-    modules = None if file_reading is None or task.path is None else file_reading.independent(task.path)
-    tell(_Finished(task, modules, seconds))
+    file_reading, steady, modules = reader.reading(task.path), None, None
+    if file_reading is not None and task.path is not None:
+        steady, modules = (file_reading.independent(changing) for changing in ({task.path, *task.open}, {task.path}))
+    tell(_Finished(task, steady, modules, seconds))
     time.sleep(_QUIET)
     if goes_on():
         tell(reading.whole_project())
@@ -151,13 +161,23 @@ class _Beforehand:
 
     def __init__(self, task: Task, modules: Independent) -> None:
         assert task.path is not None
-        self.path = task.path
         self._unsaved = dict(task.unsaved)
         self._disk = Disk(self._unsaved)
         self.reader = Reader([task.path], self._disk, for_people=True)
+        self.read(task, modules)
+
+    def read(self, task: Task, modules: Independent) -> None:
+        """Read modules beside those that were read so far, which hold.
+
+        Raises:
+            LookupError: they lead back to the file.
+        """
+        assert task.path is not None
+        reader = self.begin(task)
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
-        self.reader.prepare(task.path, modules)
-        reading = self.reader.reading(task.path)
+        reader.prepare(task.path, modules)
+        self.modules = frozenset((*modules.by_body, *modules.by_functions))
+        reading = reader.reading(task.path)
         answers = self._disk.answers()
         self._contents: dict[str, str | None] = answers.pop("contents")
         self._questions = {**answers, "contents": {}}
@@ -170,11 +190,12 @@ class _Beforehand:
     def holds(self, task: Task) -> bool:
         """Would the same be read now?"""
         known, now = self._unsaved, task.unsaved
-        changed = {path for path in {*known, *now} if known.get(path) != now.get(path)}
+        disk = Disk(now)
+        touched = {path for path in {*known, *now} if known.get(path) != now.get(path)}
         return (
-            changed.isdisjoint(self._contents)
+            all(disk.digest(path) == self._contents[path] for path in touched.intersection(self._contents))
             and all(_stamp(path) == stamp for path, stamp in self._stamps.items() if path not in now)
-            and Disk(now).gives(self._questions)
+            and disk.gives(self._questions)
         )
 
     def _holds_by_content(self, task: Task) -> bool:
@@ -290,8 +311,12 @@ class _Hub:
         if task.fix:
             self._read(task)
             return
-        is_first = self._beforehand is None and task.key in self._reading and task.key not in self._known
+        is_outermost = self._beforehand is None
         hub = self._hubs.get(task.key)
+        if hub is not None and not hub.is_ready and not is_outermost:  # to read from here takes no longer than to wait
+            self._end(self._hubs.pop(task.key))
+            hub = None
+        is_first = is_outermost and task.key in self._reading and task.key not in self._known
         if is_first or (hub is not None and not hub.is_ready):
             self._waiting[task.key] = task
             return
@@ -339,8 +364,12 @@ class _Hub:
         """Make a hub for a file."""
 
         def work(inbox: BinaryIO, outbox: BinaryIO) -> None:
+            beforehand = self._beforehand
             try:
-                beforehand = _Beforehand(task, modules)
+                if beforehand is None:
+                    beforehand = _Beforehand(task, modules)
+                else:
+                    beforehand.read(task, modules)
             except LookupError:
                 return
             send(outbox, _Ready())
@@ -402,17 +431,26 @@ class _Hub:
                     self._end(self._hubs.pop(child.key))
                 self._known.discard(child.key)
                 self._read(message.task)
-            elif isinstance(message, _Finished) and self._beforehand is None:
-                self._known.add(child.key)
-                hub, modules = self._hubs.get(child.key), message.modules
-                held = frozenset[str]() if hub is None else hub.modules
-                is_worth_it = message.seconds > _WORTH_A_HUB
-                if modules is not None and is_worth_it and not held.issuperset(modules.by_body + modules.by_functions):
-                    self._prepare(message.task, modules)
-                else:
-                    self._go_on(child.key)
+            elif isinstance(message, _Finished):
+                self._finished(child, message)
             else:
                 send(self._outbox, message)
+
+    def _finished(self, child: _Child, message: _Finished) -> None:
+        """Make a hub for a file that was read, unless there is one that has read what it needs."""
+        beforehand, hub = self._beforehand, self._hubs.get(child.key)
+        wanted = message.steady if beforehand is None else message.modules
+        held = frozenset[str]() if beforehand is None else beforehand.modules
+        held |= frozenset[str]() if hub is None else hub.modules
+        if beforehand is None:
+            self._known.add(child.key)
+        else:
+            send(self._outbox, message)
+        is_worth_it = message.seconds > _WORTH_A_HUB
+        if wanted is not None and is_worth_it and not held.issuperset(wanted.by_body + wanted.by_functions):
+            self._prepare(message.task, wanted)
+        else:
+            self._go_on(child.key)
 
     def _gone(self, child: _Child) -> None:
         """A process has ended by itself."""

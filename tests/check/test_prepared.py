@@ -32,7 +32,7 @@ def test_the_same_is_found(path: Path) -> None:
     if reading is None:
         return  # no rule has asked for it
     prepared = Reader([path], for_people=True)
-    prepared.prepare(path, reading.independent(path))
+    prepared.prepare(path, reading.independent({path}))
     again = prepared.reading(path)
     assert again is not None
     if again.holds(path):

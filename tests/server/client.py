@@ -61,6 +61,11 @@ class Client:
         self._process.kill()
         self._process.wait()
 
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
+
     # -- the wire --------------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:

@@ -218,10 +218,11 @@ class FileReading:
         info = self._project.modules.get(name)
         return None if info is None else Program(info, source, self._context, self.told, self._project)
 
-    def independent(self, path: Path) -> Independent:
-        """The modules whose bodies were run for the file that was read last, and rest on nothing in it."""
+    def independent(self, paths: Collection[Path]) -> Independent:
+        """The modules whose bodies were run for the file that was read last, and rest on nothing in files, of which that
+        file is one."""
         modules = [info for info in self._project.modules.values() if info is not None]
-        resting = {info for info in modules if info.path == path}
+        resting = {info for info in modules if info.path in paths}
         found = 0
         while found < len(resting):
             found = len(resting)
