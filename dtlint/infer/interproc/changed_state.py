@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.lattice import category_of
-from dtlint.infer.domain.values import NONE, TOP, Const, Mapping, Number, ProjectClass, Ref, Tuple, choices
+from dtlint.infer.domain.values import NONE, TOP, Const, Mapping, Number, ProjectClass, Ref, Tensor, Tuple, choices
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.walk import nodes
 from dtlint.source.definitions import functions
@@ -33,18 +33,21 @@ class _Changed:
 
     Attributes:
         assigned: those that are assigned, or deleted.
+        renewed: those of them that are given what is not made of themselves, as `self.x = self.x.to(device)` is.
         counted: those that are added to and the like, as in `self.step += 1`.
         filled: those that hold a container in which something is put.
     """
 
     assigned: frozenset[str]
+    renewed: frozenset[str]
     counted: frozenset[str]
     filled: frozenset[str]
 
 
 def forget_changed(ctx: Context, made: Ref, order: Sequence[Value]) -> None:
-    """Forget the numbers, texts and containers, and None, in attributes that the methods of its classes change, and that there
-    are none that these bring in. Layers and tensors are taken to keep their kind."""
+    """Forget the numbers, texts and containers, and None, in attributes that the methods of its classes change, the tensors in
+    those that are given other ones, and that there are none that these bring in. Layers and weights are taken to keep their
+    kind."""
     store = ctx.store
     for cls in order:
         if not isinstance(cls, ProjectClass):
@@ -54,6 +57,9 @@ def forget_changed(ctx: Context, made: Ref, order: Sequence[Value]) -> None:
             value = store.read(made.address, name)
             if value is None and name in changed.assigned and class_attribute(ctx, order, name) is None:
                 store.overwrite(made.address, name, TOP)
+            if name in changed.renewed and value is not None and any(isinstance(one, Tensor) for one in choices(value)):
+                store.overwrite(made.address, name, TOP)
+                continue
             if value is None or not all(map(_is_plain, choices(value))):
                 continue
             category = category_of(value)
@@ -105,6 +111,7 @@ def _changed_in(node: ast.ClassDef) -> _Changed:
     for one in making:
         making += (methods[name] for name in _called_in(one) if name in methods and methods[name] not in making)
     assigned: set[str] = set()
+    renewed: set[str] = set()
     counted: set[str] = set()
     filled: set[str] = set()
     for part in nodes(method for method in methods.values() if method not in making):
@@ -114,10 +121,11 @@ def _changed_in(node: ast.ClassDef) -> _Changed:
         elif isinstance(part, (ast.Assign, ast.AnnAssign, ast.For, ast.Delete)):
             for target in _targets(part):
                 assigned |= _own(target)
+                renewed |= _own(target) - _read_in(part)
                 filled |= _own(target.value) if isinstance(target, ast.Subscript) else set()
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _CHANGING:
             filled |= _own(part.func.value)
-    return _Changed(frozenset(assigned), frozenset(counted), frozenset(filled))
+    return _Changed(frozenset(assigned), frozenset(renewed), frozenset(counted), frozenset(filled))
 
 
 def _targets(statement: ast.Assign | ast.AnnAssign | ast.For | ast.Delete) -> Iterator[ast.expr]:
@@ -136,6 +144,15 @@ def _own(node: ast.expr) -> set[str]:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
         return {node.attr}
     return set()
+
+
+def _read_in(statement: ast.AST) -> set[str]:
+    """The attributes that a statement reads."""
+    return {
+        part.attr
+        for part in ast.walk(statement)
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load) and _own(part)
+    }
 
 
 def _called_in(method: ast.AST) -> Iterator[str]:
