@@ -5,13 +5,17 @@ CPU: measured by tests/benchmarks/dtype_ratios.py on an AMD EPYC of family 26 (A
 that CPU, the products of its Linear layers really were 3.1 to 4.6 times faster in bfloat16: the ends of a range may be off
 by a fifth. Other CPUs differ; the script measures them.
 
-GPU: the peak rates of dense work that NVIDIA publishes, in TFLOPS: V100 (SXM2), T4, A100 (SXM) and H100 (SXM), from the
-datasheets of these products. What a program reaches is less, so that their ratios are upper bounds. Operators that move
-bytes and hardly compute gain a factor of 2 at most, since half the bytes are moved.
+GPU: the peak rates of dense work that NVIDIA publishes, in TFLOPS: of V100 (SXM2) in the datasheet of the Tesla V100, and
+the 125 also at developer.nvidia.com/programming-tensor-cores-cuda-9-0; of T4 at www.nvidia.com/en-us/data-center/tesla-t4;
+of A100 (SXM) in nvidia-a100-datasheet-us-nvidia-1758950-r4; of H100 and H200 (SXM) at www.nvidia.com/en-us/data-center/h100
+and h200, which give twice the dense rates of tensor cores, for sparse matrices. PCIe versions are slower in all dtypes
+alike. What a program reaches is less, so that their ratios are upper bounds. Operators that move bytes and hardly compute
+gain a factor of 2 at most, since half the bytes are moved.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -65,8 +69,8 @@ PEAKS = {
     "V100": _Peak(15.7, 0, 125, 0),
     "T4": _Peak(8.1, 0, 65, 0),
     "A100": _Peak(19.5, 156, 312, 312),
-    "H100": _Peak(66.9, 494.7, 989.4, 989.4),
-    "H200": _Peak(66.9, 494.7, 989.4, 989.4),
+    "H100": _Peak(67, 494.5, 989.5, 989.5),
+    "H200": _Peak(67, 494.5, 989.5, 989.5),
 }
 """By a word in the name of the device."""
 
@@ -101,7 +105,8 @@ def source(timing: Timing) -> str:
 
 
 def _peak(timing: Timing) -> _Peak | None:
-    return next((peak for name, peak in PEAKS.items() if name in timing.processor), None)
+    words = re.split(r"[\s-]+", timing.processor)  # `NVIDIA A100-SXM4-40GB`, but no `NVIDIA RTX A1000`
+    return next((peak for name, peak in PEAKS.items() if name in words), None)
 
 
 def _kind(entry: Entry) -> str:
