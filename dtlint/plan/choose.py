@@ -13,6 +13,7 @@ from dtlint.plan.flow import LOW, Flow
 from dtlint.plan.problems import in_backward, in_forward
 from dtlint.trace.octaves import OCTAVES
 from dtlint.trace.precision_plan import PLAN_SCHEMA, Kept, Plan
+from dtlint.trace.schema import CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dtlint.trace.precision_plan import Reason
     from dtlint.trace.record import TraceRecord
 
-__all__ = ["HEADROOM", "PlanError", "choose", "natural"]
+__all__ = ["HEADROOM", "PlanError", "choose", "natural", "ran_by"]
 
 HEADROOM = 2.0
 """How many times the largest values that were seen must fit: other batches bring larger ones."""
@@ -60,7 +61,7 @@ def choose(record: TraceRecord, how: str = "autocast", keep_in: str = "float32",
         simulated=bool(record.simulated),
         scale=0.0 if record.scaler is not None else 2.0**scale,
         headroom=headroom,
-        keep=[Kept(module, search.reasons(module, keep, scale)) for module in keep],
+        keep=[Kept(module, search.reasons(module, keep, scale), ran_by(record, module)) for module in keep],
         modules=len({node.module for node in search.flow.nodes if node.module}),
         share=narrow / total if total else -1.0,
         activations=_activations(search.flow, low),
@@ -163,6 +164,27 @@ def _parameters(flow: Flow, low: list[bool], record: TraceRecord) -> list[int]:
             size *= length
         sizes[weight.name.rpartition(".")[0]] += size
     return [was, 2 * sum(size for module, size in sizes.items() if module in computing)] if was else []
+
+
+def ran_by(record: TraceRecord, module: str) -> int:
+    """The step, from 0, by which a module first ran an operator of its own."""
+    series = record.series
+    first = [_first(row.runs) for row in series.rows if row.module == module] if series is not None else []
+    if series is None or not first:
+        return 0
+    column = min(first)
+    after = series.starts[column + 1] if column + 1 < len(series.starts) else record.steps
+    return max(after - 1, series.starts[column])
+
+
+def _first(runs: list[list[int]]) -> int:
+    """The first column with a call."""
+    column = 0
+    for columns, *rest in runs:
+        if any(rest[CALLS - 1 :]):
+            break
+        column += columns
+    return column
 
 
 def natural(path: str) -> tuple[tuple[bool, int, str], ...]:

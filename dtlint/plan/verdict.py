@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dtlint.plan.choose import PlanError, natural
+from dtlint.plan.choose import PlanError, natural, ran_by
 from dtlint.plan.problems import FEWEST
 from dtlint.trace.balance import work
 from dtlint.trace.precision_plan import Kept, Reason
@@ -83,7 +83,8 @@ def extended(record: TraceRecord) -> Plan:
     assert plan is not None
     if judged.failures and not judged.add and judged.scale is None:
         raise PlanError(f"no module can be added that would help: {judged.failures[0]}")
-    keep = sorted(plan.keep + judged.add, key=lambda kept: natural(kept.module))
+    added = [replace(kept, step=ran_by(record, kept.module)) for kept in judged.add]
+    keep = sorted(plan.keep + added, key=lambda kept: natural(kept.module))
     changed = replace(plan, keep=keep, scale=plan.scale if judged.scale is None else judged.scale)
     return _measured(record, changed)
 

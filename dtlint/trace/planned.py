@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_any, tree_map
 
 from dtlint.trace.patches import Patches
+from dtlint.trace.precision_plan import PlanRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,14 +49,18 @@ class _Running(threading.local):
 class Planned:
     """A plan as it is applied, from `install` to `remove`."""
 
-    def __init__(self, plan: Plan, paths: ModulePaths) -> None:
-        self.plan, self.paths = plan, paths
+    def __init__(self, plan: Plan, paths: ModulePaths, step: Callable[[], int]) -> None:
+        """Under `plan`, with what is known of the program: the paths of modules, and how many training steps have ended."""
+        self.plan, self.paths, self._step = plan, paths, step
         self.kept = frozenset(plan.names)
         self.met: set[str] = set()
         """The kept modules that ran."""
         self.refused: dict[str, str] = {}
         """Modules that cannot be wrapped: by path, why."""
+        self.gone: list[str] = []
+        """Modules that are not there, though a step has come to its end by which they had run when the plan was made."""
         self._here = _Running()
+        self._hook: Any = None
         self._patches = Patches()
         self._run: Callable[..., Any] = self._autocast if plan.how == "autocast" else self._cast
 
@@ -63,22 +69,47 @@ class Planned:
         self._patches.set(nn.Module, "_call_impl", self._calling(nn.Module._call_impl))
         if self.plan.scale not in (0, 1):
             self._patches.set(torch.autograd, "backward", self._scaling(torch.autograd.backward))
+        if self.kept:
+            self._hook = register_optimizer_step_pre_hook(self._about_to_train)
 
     def remove(self) -> None:
         """Undo `install`."""
+        if self._hook is not None:
+            self._hook.remove()
         self._patches.undo()
 
     @property
     def problem(self) -> str:
         """Why the plan could not be applied, as one line; "" if it was."""
-        missing = sorted(self.kept - self.met)
+        missing = self.gone or sorted(self.kept - self.met)
         if self.refused:
             path, why = next(iter(self.refused.items()))
             return f"the module {path} cannot be wrapped: {why}"
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            return f"no module that ran is called {missing[0]}{more}: the plan is of another model; make a new one"
+            which = "" if self.gone else " that ran"
+            return f"no module{which} is called {missing[0]}{more}: the plan is of another model; make a new one"
         return ""
+
+    def _about_to_train(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimizer is to step: end the program before it does, if a module is missing that should have run by now.
+
+        It may be there and not have run, as an expert that no token was sent to.
+
+        Raises:
+            PlanRefused: a module is missing.
+        """
+        step = self._step()
+        due = [kept.module for kept in self.plan.keep if kept.step <= step and kept.module not in self.met]
+        if due:
+            there = {path for _, path in self.paths.known.values()}
+            self.gone = sorted(path for path in due if path not in there)
+        if self.gone:
+            raise PlanRefused
+
+    def _refuse(self, path: str, why: str) -> None:
+        self.refused[path] = why
+        raise PlanRefused
 
     # -- modules --------------------------------------------------------------------------------------------------------
 
@@ -91,7 +122,7 @@ class Planned:
             if keep:
                 self.met.add(path)
                 if isinstance(module, torch.jit.ScriptModule):
-                    self.refused[path] = "it is TorchScript; trace the program without torch.jit"
+                    self._refuse(path, "it is TorchScript; trace the program without torch.jit")
             return self._run(functools.partial(call, module), module, keep, args, kwargs)
 
         return called
@@ -133,8 +164,8 @@ class Planned:
         here, wide, narrow = self._here, getattr(torch, self.plan.keep_in), torch.float16
         before = here.low
         if isinstance(module, nn.RNNBase) and not keep:
-            self.refused[self.paths.path_of(module)] = "its weights cannot be lent in float16; plan with --how autocast"
-            keep = True
+            path = self.paths.path_of(module)
+            self._refuse(path, "its weights cannot be lent in float16; plan with --how autocast")
         again = before is None and _node() is not None  # a checkpoint runs its part of the forward once more
         caller_low = again or bool(before)
         here.low = not keep

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-__all__ = ["CHANGED", "HOW", "KEPT_IN", "PLAN_SCHEMA", "Kept", "Plan", "Reason", "check_plan"]
+__all__ = ["CHANGED", "HOW", "KEPT_IN", "PLAN_SCHEMA", "Kept", "Plan", "PlanRefused", "Reason", "check_plan"]
 
 PLAN_SCHEMA = 1
 """Raised when an older reader would misread a newer plan."""
@@ -59,6 +59,8 @@ class Kept:
     module: str
     """Its path, as in `layers.0.attention`; the class of the model itself."""
     reasons: list[Reason] = field(default_factory=list)
+    step: int = 0
+    """The training step, from 0, by which it first ran."""
 
 
 @dataclass(slots=True)
@@ -103,6 +105,10 @@ class Plan:
     def names(self) -> list[str]:
         """The paths of the modules that are kept."""
         return [kept.module for kept in self.keep]
+
+
+class PlanRefused(BaseException):
+    """The program cannot run under its plan, and ends here. It is no Exception, so that the program does not catch it."""
 
 
 def check_plan(plan: Plan) -> None:

@@ -20,6 +20,7 @@ from dtlint.trace.arrival import when_imported
 from dtlint.trace.children import Children
 from dtlint.trace.ending import INTERRUPTED, LastBreath, show, status_of
 from dtlint.trace.options import EVERYTHING, Options
+from dtlint.trace.precision_plan import PlanRefused
 from dtlint.trace.program import Located, Program, ProgramError, as_main, compiled, locate
 from dtlint.trace.rank import Rank
 from dtlint.trace.record import TraceRecord, nothing
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from dtlint.trace.simulate.simulation import Simulation
 
 __all__ = ["Finish", "run"]
+
+REFUSED = 2
+"""The exit code of a program that its plan ended."""
 
 ROOM = 50
 """Frames that the tracer's own handler may need on top of the program's."""
@@ -93,7 +97,7 @@ class _Session:
             if self.plan is not None:
                 from dtlint.trace.planned import Planned
 
-                self.planned = Planned(self.plan, tracer.sites.modules)
+                self.planned = Planned(self.plan, tracer.sites.modules, lambda: tracer.flow.step)
                 self.planned.install()
         except Exception as error:
             what = in_one_line(error)
@@ -202,6 +206,8 @@ def _execute(located: Located, main: types.ModuleType, session: _Session, last: 
                 exec(compiled(located), main.__dict__)
             finally:
                 session.stop()
+    except PlanRefused:
+        return REFUSED
     except SystemExit as end:
         return status_of(end)
     except BaseException as error:

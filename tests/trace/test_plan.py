@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from dtlint.plan.choose import PlanError, choose
+from dtlint.plan.choose import PlanError, choose, ran_by
 from dtlint.plan.code import code
 from dtlint.plan.file import load, save
 from dtlint.plan.flow import Flow
@@ -22,9 +23,10 @@ from dtlint.trace.mode import Tracer
 from dtlint.trace.octaves import lost_at
 from dtlint.trace.options import Options
 from dtlint.trace.planned import Planned
-from dtlint.trace.precision_plan import PLAN_SCHEMA, Kept, Plan, Reason
+from dtlint.trace.precision_plan import PLAN_SCHEMA, Kept, Plan, PlanRefused, Reason
 from dtlint.trace.record import TraceRecord
 from dtlint.trace.store import RecordError
+from dtlint.trace.store import load as load_record
 
 TRAIN = Path(__file__).resolve().parents[2] / "fixtures" / "train"
 
@@ -39,10 +41,12 @@ def recorded(program: Callable[[], Any], assume: str | None = "float16") -> Trac
 def run_under(plan: Plan, program: Callable[[], Any]) -> TraceRecord:
     tracer = Tracer(Options(gradients=True))
     with tracer:
-        planned = Planned(plan, tracer.sites.modules)
+        planned = Planned(plan, tracer.sites.modules, lambda: tracer.flow.step)
         planned.install()
         try:
             program()
+        except PlanRefused:
+            pass
         finally:
             planned.remove()
     record = record_of(tracer, ["train.py"], 0)
@@ -454,6 +458,61 @@ def test_a_plan_of_another_model_is_refused_and_nothing_written(dtlint: Callable
     assert ran.err == (
         "dtlint trace: --plan: no module that ran is called layers.0 and 1 more: the plan is of another model; make a new one\n"
     )
+    assert not (tmp_path / "try.json").exists()
+
+
+TRAINING = """
+import torch
+from torch import nn
+
+first, second = nn.Sequential(nn.Linear(4, 4)), nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+for model in (first, second):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(2):
+        model(torch.ones(2, 4)).sum().backward()
+        try:
+            optimizer.step()
+        except Exception:
+            print("caught")
+        print("trained", flush=True)
+"""
+
+
+def test_a_plan_of_another_model_ends_the_program_before_it_trains(dtlint: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    save(plan_of(("blocks.0",)), tmp_path / "plan.json")
+    ran = dtlint("trace", "--plan", "plan.json", "-o", "try.json", "--report-file", "try.txt", "train.py")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        "dtlint trace: --plan: no module is called blocks.0: the plan is of another model; make a new one\n"
+    )
+    assert not list(tmp_path.glob("try.*"))
+
+
+def test_a_module_that_runs_later_is_waited_for(dtlint: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING.replace("Linear(4, 4))\n", "Linear(4, 4), nn.ReLU())\n"))
+    assert dtlint("trace", "-q", "--assume", "float16", "-o", "run.json", "train.py").code == 0
+    run = load_record(tmp_path / "run.json")
+    assert [ran_by(run, module) for module in ("0", "1", "2")] == [0, 2, 2]
+    save(replace(plan_of(), keep=[Kept("2", step=2)]), tmp_path / "plan.json")
+    ran = dtlint("trace", "-q", "--plan", "plan.json", "train.py")
+    assert (ran.code, ran.out) == (0, "trained\n" * 4)
+    save(replace(plan_of(), keep=[Kept("3", step=2)]), tmp_path / "plan.json")
+    ran = dtlint("trace", "-q", "--plan", "plan.json", "train.py")
+    assert (ran.code, ran.out) == (2, "trained\n" * 2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_module_that_cannot_be_wrapped_ends_the_program_as_it_is_called(
+    dtlint: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\nmodel = torch.nn.LSTM(4, 4)\nprint('made', flush=True)\nmodel(torch.ones(2, 3, 4))\nprint('ran')\n"
+    )
+    save(plan_of(how="cast"), tmp_path / "plan.json")
+    ran = dtlint("trace", "--plan", "plan.json", "-o", "try.json", "train.py")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "made\n", 1)
+    assert "the module LSTM cannot be wrapped" in ran.err
     assert not (tmp_path / "try.json").exists()
 
 
