@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from dtlint.compare import Comparison
+    from dtlint.trace.folder import Folder
+    from dtlint.trace.record import TraceRecord
 
 __all__ = ["command"]
 
@@ -57,20 +59,19 @@ Exit codes: 0, or 1 if something is beyond rounding (see --fail-on); 2 wrong usa
 def command(first: Path, second: Path, output_format: str, report_file: Path | None, fail_on: str, quiet: bool) -> None:
     """Compare two records of one program that `dtlint trace --sketch` wrote, as of float32 and bfloat16.
 
+    Two directories, which the ranks of distributed runs wrote, are compared rank by rank.
+
     Tells the first operator whose results differ by more than rounding explains, with its line; which modules add most;
     and what is honest rounding. Both runs need the same weights, batches and random numbers.
     """
-    from dtlint.compare import CannotCompare, compare
-    from dtlint.trace.store import RecordError, load
+    from dtlint.compare import CannotCompare
+    from dtlint.trace.store import RecordError
 
     words = _fail_on(fail_on)
     refuse_overwriting("--report-file", report_file, [first, second], "a record")
     report_file = writable(report_file)
-    for path in (first, second):
-        if path.is_dir():
-            raise click.UsageError(f"{path} is a directory; ranks have values of their own: give the file of one rank")
     try:
-        comparison = compare(load(first), load(second), (str(first), str(second)))
+        comparison = _compared(first, second)
     except (RecordError, CannotCompare) as error:
         raise click.UsageError(str(error)) from None
     if report_file is not None:
@@ -80,6 +81,53 @@ def command(first: Path, second: Path, output_format: str, report_file: Path | N
     elif not quiet:
         _write(comparison, output_format, sys.stdout)
     click.get_current_context().exit(int(_fails(comparison, words)))
+
+
+def _compared(first: Path, second: Path) -> Comparison:
+    """Of two files, of two directories, or of a file and the same rank in a directory.
+
+    Raises:
+        RecordError: there is none that can be read.
+        CannotCompare: they cannot be compared.
+    """
+    from dtlint.compare import compare, compare_ranks
+    from dtlint.trace.folder import load_folder
+    from dtlint.trace.store import load
+
+    folders = [load_folder(path) if path.is_dir() else None for path in (first, second)]
+    for folder in filter(None, folders):
+        for note in folder.notes():
+            click.echo(f"dtlint: {note}", err=True)
+    mine, its = folders
+    if mine is not None and its is not None:
+        for rank in sorted(mine.records.keys() ^ its.records.keys()):
+            has, lacks = (first, second) if rank in mine.records else (second, first)
+            click.echo(f"dtlint: rank {rank} of {has} is not in {lacks}, and is not compared", err=True)
+        return compare_ranks(mine.records, its.records, (str(first), str(second)))
+    if mine is not None:
+        alone = load(second)
+        same, file = _same_rank(mine, alone)
+        return compare(same, alone, (str(file), str(second)))
+    alone = load(first)
+    if its is not None:
+        same, file = _same_rank(its, alone)
+        return compare(alone, same, (str(first), str(file)))
+    return compare(alone, load(second), (str(first), str(second)))
+
+
+def _same_rank(folder: Folder, record: TraceRecord) -> tuple[TraceRecord, Path]:
+    """The record of a directory that is of the same rank as this one, and its file.
+
+    Raises:
+        CannotCompare: there is none.
+    """
+    from dtlint.compare import CannotCompare
+
+    if record.rank not in folder.records:
+        raise CannotCompare(
+            f"{folder.path} holds no record of rank {record.rank}, which the other is; give another file"
+        )
+    return folder.records[record.rank], folder.files[record.rank]
 
 
 def _write(comparison: Comparison, output_format: str, stream: TextIO) -> None:

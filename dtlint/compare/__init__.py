@@ -4,6 +4,7 @@ does not. Nothing here imports torch, and nothing runs."""
 from __future__ import annotations
 
 from dtlint.compare.comparison import Comparison, Finding, compare
+from dtlint.compare.ranks import compare_ranks
 from dtlint.compare.run import CannotCompare
 
-__all__ = ["CannotCompare", "Comparison", "Finding", "compare"]
+__all__ = ["CannotCompare", "Comparison", "Finding", "compare", "compare_ranks"]

@@ -73,7 +73,11 @@ class Finding:
     cause: str
     """What one run does on the way that the other does not, or that it is a running total; or ""."""
     times: int = 1
-    """Findings at this line, over steps and modules."""
+    """Findings at this line, over steps, modules and ranks."""
+    number: int = 0
+    """Where it stands in its step."""
+    ranks: tuple[int, ...] = ()
+    """Where several ranks were compared, those on which it was found."""
 
 
 @dataclass(slots=True)
@@ -118,7 +122,9 @@ class Comparison:
     unmatched: list[tuple[str, Line]] = field(default_factory=list)
     """By line of source, the first result that only one run has, with the name of that run."""
     losses: list[tuple[int, float, float]] = field(default_factory=list)
-    """Steps, with the losses of both runs from which a backward began."""
+    """Steps, with the losses of both runs from which a backward began; of several ranks, on the first."""
+    ranks: list[int] = field(default_factory=list)
+    """Where several ranks were compared, these."""
 
 
 def compare(first: TraceRecord, second: TraceRecord, names: tuple[str, str] = ("A", "B")) -> Comparison:
@@ -128,6 +134,11 @@ def compare(first: TraceRecord, second: TraceRecord, names: tuple[str, str] = ("
         CannotCompare: their difference has another reason than rounding, or they cannot be compared at all.
     """
     one, other = Run(first, names[0]), Run(second, names[1])
+    if min(first.world, second.world) > 1 and first.rank != second.rank:
+        raise CannotCompare(
+            f"{names[0]} is of rank {first.rank} and {names[1]} of rank {second.rank}, which have batches of their own;"
+            " give the same rank of both runs"
+        )
     steps = sorted(one.steps.keys() & other.steps.keys())
     if not steps:
         raise CannotCompare(f"{names[0]} and {names[1]} share no sketched step; trace both with the same --steps")
@@ -340,6 +351,7 @@ class _Step:
                 incoming=max((operand.difference for operand in operands.incoming), default=0.0),
                 ratio=ratio,
                 cause=cause,
+                number=other.number,
             )
         )
 

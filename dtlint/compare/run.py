@@ -153,7 +153,9 @@ class Run:
         """
         self.record, self.name = record, name
         if record.ranks:
-            raise CannotCompare(f"{name} is of several ranks, whose values differ; give the file of one rank")
+            raise CannotCompare(
+                f"{name} is of several ranks, merged, which leaves no sketches; give the files or directories that the ranks wrote"
+            )
         if record.sketches is None:
             raise CannotCompare(f"{name} has no sketches; trace again with: dtlint trace --sketch --output {name} ...")
         if record.sketches.method != METHOD:

@@ -23,6 +23,7 @@ def write_json(comparison: Comparison, stream: TextIO) -> None:
         "first": {"record": c.names[0], "precision": c.precision.one},
         "second": {"record": c.names[1], "precision": c.precision.other},
         "steps": [step + 1 for step in c.steps],
+        "ranks": c.ranks,
         "compared": c.compared,
         "equal": c.equal,
         "not_judged": c.not_judged,
@@ -63,6 +64,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "ratio": _number(finding.ratio),
         "cause": finding.cause or None,
         "times": finding.times,
+        "ranks": list(finding.ranks),
         "counterpart": _place(finding.counterpart),
     }
 

@@ -37,7 +37,8 @@ def _screen(c: Comparison) -> Iterator[Line]:
     steps = [str(step + 1) for step in c.steps]
     of = f"step{'s' * (len(steps) != 1)} {listed(steps)}"
     yield f"dtlint compare: {one} ({c.precision.one}) and {other} ({c.precision.other})", "strong"
-    yield f"{c.compared:,} results compared, of {of}; {c.equal:,} do not differ", "plain"
+    ranks = f" on ranks {listed([str(rank) for rank in c.ranks])}" if c.ranks else ""
+    yield f"{c.compared:,} results compared, of {of}{ranks}; {c.equal:,} do not differ", "plain"
     yield from _losses(c)
     yield from _findings(c)
     yield from _honest(c)
@@ -48,7 +49,10 @@ def _screen(c: Comparison) -> Iterator[Line]:
 def _losses(c: Comparison) -> Iterator[Line]:
     told = [f"{one:.6g} and {other:.6g} in step {step + 1}{_apart(one, other)}" for step, one, other in c.losses]
     if told:
-        yield f"Losses: {', '.join(told if len(told) < MOST else (told[0], told[-1]))}", "plain"
+        yield (
+            f"Losses{f' on rank {c.ranks[0]}' if c.ranks else ''}: {', '.join(told if len(told) < MOST else (told[0], told[-1]))}",
+            "plain",
+        )
 
 
 def _apart(one: float, other: float) -> str:
@@ -66,7 +70,7 @@ def _findings(c: Comparison) -> Iterator[Line]:
         return
     yield "Beyond rounding, in the order in which it ran:", "strong"
     for finding in c.findings[:MOST]:
-        yield f"  {_at(finding.place)}{_times(finding)}", "error"
+        yield f"  {_at(finding.place)}{_times(finding)}{_ranks(c, finding)}", "error"
         yield f"    {legible(_what(finding))}", "plain"
         if finding.cause:
             yield f"    {legible(finding.cause)}", "note"
@@ -92,6 +96,13 @@ def _what(finding: Finding) -> str:
 
 def _times(finding: Finding) -> str:
     return f" ({finding.times:,} times)" if finding.times > 1 else ""
+
+
+def _ranks(c: Comparison, finding: Finding) -> str:
+    """`, on rank 1 alone`, where it is not on all."""
+    if len(finding.ranks) == len(c.ranks):
+        return ""
+    return f", on rank{'s' * (len(finding.ranks) != 1)} {listed([str(rank) for rank in finding.ranks])} alone"
 
 
 def _honest(c: Comparison) -> Iterator[Line]:

@@ -71,7 +71,7 @@ def test_json_has_it_all(records: Path) -> None:
     [
         (("a.json", "bare.json"), "bare.json has no sketches; trace again with: dtlint trace --sketch"),
         (("a.json", "none.json"), "cannot read none.json: No such file or directory"),
-        (("a.json", "."), ". is a directory; ranks have values of their own: give the file of one rank"),
+        (("a.json", "."), ". holds records of several runs: two records, a.json and b.json; keep those of one run"),
         (("a.json", "b.json", "--fail-on", "bad"), "--fail-on bad is not known; use beyond, unmatched, difference"),
         (("a.json", "b.json", "--report-file", "b.json"), "--report-file b.json would overwrite a record"),
         (("a.json", "b.json", "--report-file", "no/x"), "cannot write no/x: there is no directory no"),
