@@ -168,7 +168,8 @@ def command(
     options = _options(**{**look, "eager": look["eager"] or simulate is not None or look["assume"] is not None})
     plan = None
     if plan_file is not None:
-        plan, options = _loaded_plan(plan_file), _for_plan(options)
+        plan = _loaded_plan(plan_file)
+        options = _for_plan(options, plan)
     rank = Rank.here()
     output, report_file = (path and rank.file(path) for path in (output, report_file))
     reports = tuple(Output(format, rank.file(file)) for format, file in with_page(reports, html))
@@ -251,15 +252,16 @@ def _loaded_plan(file: Path) -> Plan:
         raise click.UsageError(f"--plan: {error}") from None
 
 
-def _for_plan(options: Options) -> Options:
-    """What must be looked at for a plan to be judged."""
+def _for_plan(options: Options, plan: Plan) -> Options:
+    """What must be looked at for a plan to be judged: with a bound on the error, what a shadow measures."""
     from dataclasses import replace
 
     if options.assume or options.modules or "float16" not in options.watch:
         raise click.UsageError(
             "--plan looks at the values of all modules: leave out --assume, --module, --only and --watch"
         )
-    return replace(options, gradients=True, eager=True)
+    shadow = options.shadow or ("float32" if plan.max_error else None)
+    return replace(options, gradients=True, eager=True, shadow=shadow, gains=shadow is not None)
 
 
 def _refuse_simulating(device: str) -> None:

@@ -9,8 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from dtlint import __version__
+from dtlint.plan.error import Errors
 from dtlint.plan.flow import LOW, Flow
-from dtlint.plan.problems import in_backward, in_forward
+from dtlint.plan.problems import in_backward, in_forward, in_output
 from dtlint.trace.octaves import OCTAVES
 from dtlint.trace.precision_plan import PLAN_SCHEMA, Kept, Plan
 from dtlint.trace.schema import CALLS
@@ -27,6 +28,11 @@ __all__ = ["HEADROOM", "PlanError", "choose", "natural", "ran_by"]
 HEADROOM = 2.0
 """How many times the largest values that were seen must fit: other batches bring larger ones."""
 
+NO_ERRORS = (
+    "the errors of its operators were not measured; trace it again: dtlint trace --assume float16 --shadow float32 -o"
+    " run.json SCRIPT"
+)
+
 MOST_REASONS = 3
 """Reasons that are kept of a module."""
 
@@ -35,14 +41,26 @@ class PlanError(ValueError):
     """No plan can be made of this record; the message is one line that says what to do."""
 
 
-def choose(record: TraceRecord, how: str = "autocast", keep_in: str = "float32", headroom: float = HEADROOM) -> Plan:
+def choose(
+    record: TraceRecord,
+    how: str = "autocast",
+    keep_in: str = "float32",
+    headroom: float = HEADROOM,
+    max_error: float = 0.0,
+) -> Plan:
     """A plan for the model of a run that was traced with `--assume float16`.
+
+    With `max_error` the relative error of its output is to stay below that: see `dtlint.plan.error`.
 
     Raises:
         PlanError: the record does not tell what float16 would do.
     """
     _refuse(record)
-    search = _Search(record, how, headroom)
+    if max_error and not record.shadow:
+        raise PlanError(NO_ERRORS)
+    if max_error and keep_in != "float32":
+        raise PlanError(f"an error is bounded by what is kept in float32: leave out --keep-in {keep_in}")
+    search = _Search(record, how, headroom, max_error)
     scale = search.best_scale()
     keep = search.least(scale)
     low = search.flow.low(keep)
@@ -67,6 +85,8 @@ def choose(record: TraceRecord, how: str = "autocast", keep_in: str = "float32",
         activations=_activations(search.flow, low),
         parameters=_parameters(search.flow, low, record),
         matter={weight.name: weight.share_matter for weight in record.weights if weight.looked},
+        max_error=max_error,
+        error=search.error(low) if keep_in == "float32" else -1.0,
     )
 
 
@@ -93,8 +113,9 @@ def _refuse(record: TraceRecord) -> None:
 class _Search:
     """Sets of modules and loss scales, tried on one record."""
 
-    def __init__(self, record: TraceRecord, how: str, headroom: float) -> None:
-        self.flow, self.headroom = Flow(record, how), headroom
+    def __init__(self, record: TraceRecord, how: str, headroom: float, max_error: float) -> None:
+        self.flow, self.headroom, self.max_error = Flow(record, how), headroom, max_error
+        self.errors = Errors(record) if record.shadow else None
         self.trains = record.scaler is None and any(entry.phase == "backward" for entry in record.entries)
         """Are gradients to be judged? A GradScaler of the program's finds their scale by itself."""
 
@@ -104,7 +125,13 @@ class _Search:
         found = list(in_forward(self.flow, low, keep, self.headroom))
         if self.trains and scale is not None:
             found += in_backward(self.flow, low, keep, self.headroom, scale)
+        if self.max_error and self.errors is not None:
+            found += in_output(self.flow, self.errors, low, self.max_error)
         return found
+
+    def error(self, low: list[bool]) -> float:
+        """The estimate of the error of the output; -1 where nothing was measured."""
+        return -1.0 if self.errors is None else self.errors.output(self.errors.in_float16(low))
 
     def best_scale(self) -> int:
         """The exponent of the loss scale at which the fewest modules are to be kept; the middle one of several."""

@@ -13,9 +13,10 @@ from dtlint.trace.precision_plan import Reason
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from dtlint.plan.error import Errors
     from dtlint.plan.flow import Flow
 
-__all__ = ["FEWEST", "Problem", "in_backward", "in_forward"]
+__all__ = ["FEWEST", "Problem", "in_backward", "in_forward", "in_output"]
 
 LIMIT = DTYPES["float16"].max
 
@@ -92,6 +93,16 @@ def in_backward(flow: Flow, low: list[bool], keep: Collection[str], headroom: fl
             if share > LOST:
                 reason = Reason("gradient-lost", share, "", 0, weight.name, "", True)
                 yield Problem(module, ("weight", name), reason)
+
+
+def in_output(flow: Flow, errors: Errors, low: list[bool], most: float) -> Iterator[Problem]:
+    """The modules that make the error of the output larger than `most`: what adds most comes first."""
+    own = errors.in_float16(low)
+    if errors.output(own) <= most:
+        return
+    for added in errors.added(own):
+        one = _problem(flow, added.entry, added.module, "error", added.error)
+        yield Problem(added.module, ("error", added.module), one.reason)
 
 
 def _problem(flow: Flow, number: int, module: str, kind: str, value: float) -> Problem:

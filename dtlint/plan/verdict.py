@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dtlint.plan.choose import PlanError, natural, ran_by
+from dtlint.plan.error import Errors
 from dtlint.plan.problems import FEWEST
 from dtlint.trace.balance import work
 from dtlint.trace.precision_plan import Kept, Reason
@@ -25,6 +26,11 @@ unit of a ReLU."""
 BACK = 16
 """By how much the loss scale is lowered where gradients overflowed."""
 
+NO_ERRORS_UNDER_PLAN = (
+    "the errors of its operators were not measured; trace it again: dtlint trace --plan plan.json --shadow float32 -o"
+    " try.json SCRIPT"
+)
+
 BORN = frozenset(("overflow", "invalid", "pole", "masked-row"))
 
 
@@ -38,6 +44,8 @@ class Verdict:
     """Modules to keep as well."""
     scale: float | None = None
     """Another loss scale to take."""
+    error: float = -1.0
+    """The relative error of the output, estimated from what a shadow measured; -1 without one."""
 
     @property
     def holds(self) -> bool:
@@ -45,8 +53,8 @@ class Verdict:
         return not self.failures
 
 
-def verdict(record: TraceRecord) -> Verdict:
-    """Judge a run under a plan.
+def verdict(record: TraceRecord, max_error: float | None = None) -> Verdict:
+    """Judge a run under a plan; with a `max_error` other than the plan's, by that.
 
     Raises:
         PlanError: it ran under none.
@@ -70,22 +78,30 @@ def verdict(record: TraceRecord) -> Verdict:
         found.failures.append("the GradScaler skipped every step")
     if not found.failures:
         _gradients(record, plan, found)
+    if not found.failures:
+        _error(record, plan, plan.max_error if max_error is None else max_error, found)
     return found
 
 
-def extended(record: TraceRecord) -> Plan:
+def extended(record: TraceRecord, max_error: float | None = None) -> Plan:
     """The plan of a run that showed that it does not hold, with what is missing added; the same plan if it holds.
 
+    With a `max_error` it is the plan for that bound.
+
     Raises:
-        PlanError: nothing that can be added would help.
+        PlanError: nothing that can be added would help, or the error was not measured.
     """
-    judged, plan = verdict(record), record.plan
+    if max_error and not record.shadow:
+        raise PlanError(NO_ERRORS_UNDER_PLAN)
+    judged, plan = verdict(record, max_error), record.plan
     assert plan is not None
+    if max_error is not None:
+        plan = replace(plan, max_error=max_error)
     if judged.failures and not judged.add and judged.scale is None:
         raise PlanError(f"no module can be added that would help: {judged.failures[0]}")
     added = [replace(kept, step=ran_by(record, kept.module)) for kept in judged.add]
     keep = sorted(plan.keep + added, key=lambda kept: natural(kept.module))
-    changed = replace(plan, keep=keep, scale=plan.scale if judged.scale is None else judged.scale)
+    changed = replace(plan, keep=keep, scale=plan.scale if judged.scale is None else judged.scale, error=judged.error)
     return _measured(record, changed)
 
 
@@ -142,6 +158,36 @@ def _gradients(record: TraceRecord, plan: Plan, found: Verdict) -> None:
             )
             if not plan.keeps(module):
                 _add(found, module, Reason("gradient-lost-in-run", lost, "", 0, weight.name, "", True))
+
+
+def _error(record: TraceRecord, plan: Plan, most: float, found: Verdict) -> None:
+    """Is the error of the output below the bound? What would bring it there is added, what adds most first."""
+    if not record.shadow:
+        if most:
+            found.failures.append("the error of the output was not measured: trace with --shadow float32")
+        return
+    errors = Errors(record)
+    found.error = errors.output(errors.as_it_ran)
+    if not most or found.error <= most:
+        return
+    found.failures.append(f"the error of the output is up to {found.error:.2g}, and {most:g} is asked for")
+    kept = set(plan.names)
+
+    def own(number: int) -> float:
+        at = record.places[record.entries[number].place]
+        return 0.0 if at.module in kept else errors.as_it_ran(number)
+
+    while errors.output(own) > most:
+        rest = errors.added(own)
+        if not rest:
+            found.add.clear()
+            return
+        entry, module = record.entries[rest[0].entry], rest[0].module
+        at = record.places[entry.place]
+        expression = " ".join(at.expression.split())
+        _add(found, module, Reason("error", rest[0].error, at.file, at.line, expression, entry.op))
+        kept.add(module)
+    found.error = errors.output(own)
 
 
 def _add(found: Verdict, module: str, reason: Reason) -> None:

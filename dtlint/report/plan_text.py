@@ -52,12 +52,20 @@ def _plan(plan: Plan, file: str, verified: bool) -> Iterator[Line]:
         yield f"Loss scale: {plan.scale:.0f}", "plain"
     if plan.share >= 0:
         yield f"Matrix work in 16 bits: {plan.share:.0%}", "plain"
+    if plan.error >= 0:
+        bound = f", below the {_share(plan.max_error)} that is asked for" if plan.max_error else ""
+        yield f"Relative error of the output: {_share(plan.error)} at most, by estimate{bound}", "plain"
     yield from _memory(plan)
     if verified:
         yield "Verified: it held in the run that was recorded", "strong"
         return
     yield "Not verified: no run of it was seen. To verify it:", "warning"
     yield f"  {verifying(plan, file)}", "plain"
+
+
+def _share(error: float) -> str:
+    """`0.15%`; what is more than all of it is said so."""
+    return f"{100 * error:.2g}%" if error < 1 else "more than 100%"
 
 
 def verifying(plan: Plan, file: str) -> str:
@@ -94,7 +102,9 @@ def verdict_lines(record: TraceRecord, verdict: Verdict) -> Iterator[Line]:
     assert plan is not None
     kept = f"{len(plan.keep):,} of {plan.modules:,} modules in {plan.keep_in}"
     if verdict.holds:
-        yield f"The plan holds in this run: no overflow, no lost gradient, with {kept}", "strong"
+        bound = f" (asked for: {_share(plan.max_error)})" if plan.max_error else ""
+        error = f", relative error of the output {_share(verdict.error)} at most{bound}" if verdict.error >= 0 else ""
+        yield f"The plan holds in this run: no overflow, no lost gradient{error}, with {kept}", "strong"
         yield from _measured(record, plan)
         return
     yield f"The plan does not hold, with {kept}:", "error"

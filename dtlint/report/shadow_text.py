@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.report.legible import legible
-from dtlint.trace.local_errors import KINDS, kind_of
+from dtlint.trace.local_errors import KINDS, dtype_of, kind_of
 from dtlint.trace.schema import NO_FILE
 from dtlint.trace.words import in_package, shorten, within
 
@@ -35,7 +35,7 @@ def local_errors(record: TraceRecord) -> Iterator[tuple[str, Style]]:
     grave = [local for local in found if kind_of(record, local) != "rounding"]
     rounding = max((local.error for local in found if kind_of(record, local) == "rounding"), default=0.0)
     yield (
-        f"Local errors against {record.shadow}, of {len(found)} operators; rounding is up to {100 * rounding:.2g}%:",
+        f"Local errors{f' that {record.assume} would have,' * bool(record.assume)} against {record.shadow}, of {len(found)} operators; rounding is up to {100 * rounding:.2g}%:",
         "strong",
     )
     for local in grave[:MOST]:
@@ -68,6 +68,6 @@ def _told(record: TraceRecord, local: LocalError) -> str:
         "cancellation": f", {local.amplified:.3g} times",
     }.get(kind, "")
     return (
-        f"{100 * local.error:.2g}% {kind}{more}: {backward}{shorten(at.expression)} ({entry.op}, {entry.output}){within(at.module)}"
+        f"{100 * local.error:.2g}% {kind}{more}: {backward}{shorten(at.expression)} ({entry.op}, {dtype_of(record, local)}){within(at.module)}"
         f" at {where}"
     )

@@ -18,6 +18,7 @@ from dtlint.trace.schema import (
     SCHEMA,
     DtypeError,
     Entry,
+    Gains,
     Memory,
     Operand,
     Place,
@@ -122,6 +123,7 @@ class _Export:
             timing=tracer.clock.timing() if tracer.clock is not None else None,
             shadow=tracer.options.shadow or "",
             local=self._local(),
+            gains=self._gains(),
             sketches=self._sketches(),
             places=self.places,
             sources=self.sources,
@@ -285,6 +287,18 @@ class _Export:
                 amplified=found.amplified,
             )
             for signature, found in shadow.errors.items()
+        ]
+
+    def _gains(self) -> list[Gains]:
+        shadow = self.tracer.shadow
+        found = shadow.gains.items() if shadow is not None else ()
+        return [
+            Gains(
+                self._entry_of[id(signature)],
+                [gains[n].gain if n in gains else 1.0 for n in range(len(signature.inputs))],
+            )
+            for signature, gains in found
+            if id(signature) in self._entry_of
         ]
 
     def _sketches(self) -> SketchesRecord | None:

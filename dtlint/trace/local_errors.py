@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dtlint.trace.record import TraceRecord
     from dtlint.trace.schema import LocalError
 
-__all__ = ["KINDS", "kind_of", "unit_roundoff"]
+__all__ = ["KINDS", "dtype_of", "kind_of", "unit_roundoff"]
 
 KINDS = {
     "saturation": "left the range of its dtype",
@@ -60,12 +60,17 @@ def unit_roundoff(dtype: str | None) -> float:
     return DTYPES[dtype].eps / 2 if dtype in DTYPES else 0.0
 
 
+def dtype_of(record: TraceRecord, local: LocalError) -> str | None:
+    """The dtype in which the error arises: that of the results, or the one that is assumed."""
+    return record.assume or record.entries[local.entry].output
+
+
 def kind_of(record: TraceRecord, local: LocalError) -> str:
     """One of `KINDS`."""
     entry = record.entries[local.entry]
     if local.saturated:
         return "saturation"
-    if local.error > ROUNDINGS * unit_roundoff(entry.output):
+    if local.error > ROUNDINGS * unit_roundoff(dtype_of(record, local)):
         if local.vanished > VANISHED * local.values:
             return "underflow"
         return "long sum" if entry.op.rstrip("_") in ADDING else "approximation"

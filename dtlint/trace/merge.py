@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from dtlint.trace.octaves import add_up
@@ -14,6 +15,7 @@ from dtlint.trace.schema import (
     DtypeError,
     Entry,
     Event,
+    Gains,
     LocalError,
     Memory,
     Operand,
@@ -94,6 +96,7 @@ class _Merger:
             scaler=None,
             sketches=None,
             local=[],
+            gains=[],
         )
         self._places, self._entries, self._events = _Numbered(), _Numbered(), _Numbered()
 
@@ -131,6 +134,7 @@ class _Merger:
             for event in record.events
         ]
         self._add_local([replace(local, entry=entries[local.entry]) for local in record.local])
+        self._add_gains([replace(gains, entry=entries[gains.entry]) for gains in record.gains])
         self._add_clips([replace(clip, place=places[clip.place]) for clip in record.clips])
         self._add_unseen([replace(unseen, place=place(unseen.place)) for unseen in record.unseen])
         self._add_weights([replace(weight, place=place(weight.place)) for weight in record.weights])
@@ -201,6 +205,15 @@ class _Merger:
             else:
                 at[one.entry] = len(self.merged.local)
                 self.merged.local.append(one)
+
+    def _add_gains(self, gains: list[Gains]) -> None:
+        at = {known.entry: number for number, known in enumerate(self.merged.gains)}
+        for one in gains:
+            if one.entry in at:
+                known = self.merged.gains[at[one.entry]]
+                known.gains = [max(pair) for pair in zip_longest(known.gains, one.gains, fillvalue=1.0)]
+            else:
+                self.merged.gains.append(one)
 
     def _add_clips(self, clips: list[ScaledClip]) -> None:
         at = {known.place: number for number, known in enumerate(self.merged.clips)}

@@ -76,7 +76,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         watched = frozenset(getattr(torch, name) for name in options.watch)
         self.flow = (Assumed if options.assume else Flow)(watched, self.sites.modules, options.partial, options.sketch)
         self.sketches = self.flow.sketches
-        self.shadow = Shadow(getattr(torch, options.shadow)) if options.shadow else None
+        self.shadow = _shadow(options)
         if self.shadow is not None:
             self.flow.settled = self.shadow.settle
         self.mismatches = Mismatches(self.flow, self.sites, self.here)
@@ -445,6 +445,13 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def ignore_compile_internals(self) -> bool:  # type: ignore[override]
         """Do not keep torch from compiling: what is compiled is known from its graph."""
         return self.captured is not None
+
+
+def _shadow(options: Options) -> Shadow | None:
+    if options.shadow is None:
+        return None
+    assumed = getattr(torch, options.assume) if options.assume else None
+    return Shadow(getattr(torch, options.shadow), assumed, gains=options.gains or assumed is not None)
 
 
 PARTS = Tracer._in_parts.__code__

@@ -62,6 +62,8 @@ class Options:
     """Are sketches of the results kept, for `dtlint compare`?"""
     shadow: str | None = None
     """The wider dtype in which each operator is computed once more."""
+    gains: bool = False
+    """With a shadow: is it also measured what operators make of differences of their operands? With `assume` it is."""
 
     @classmethod
     def parse(

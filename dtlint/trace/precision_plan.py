@@ -25,6 +25,7 @@ CHANGED = {
     "gradient-overflow": "it reaches {value:.4g} before the loss scale, and float16 ends at 65504",
     "gradient-lost": "{value:.0%} of the gradient would be 0 in float16 at that loss scale",
     "lost": "{value:.0%} of the values would be 0 in float16",
+    "error": "it adds {value:.2g} to the relative error of the output",
     "non-finite": "it gave {value:g} in a run of the plan",
     "gradient-lost-in-run": "{value:.0%} of the gradient that float32 has was 0 in a run of the plan",
 }
@@ -97,6 +98,11 @@ class Plan:
     matter: dict[str, float] = field(default_factory=dict)
     """By weight: the share of its gradient's values that mattered in the run without the plan; see `octaves`."""
 
+    max_error: float = 0.0
+    """The bound on the relative error of the output that was asked for; 0 if none was."""
+    error: float = -1.0
+    """What that error is estimated as, at most; -1 where no shadow measured what it is made of."""
+
     def keeps(self, module: str) -> bool:
         """Is this module's path one of those that are kept?"""
         return any(kept.module == module for kept in self.keep)
@@ -121,7 +127,7 @@ def check_plan(plan: Plan) -> None:
         raise KeyError("a dtype or a way that no plan has")
     if not 0 <= plan.scale < math.inf or not plan.headroom >= 1 or len(plan.activations) not in (0, 2):
         raise KeyError("a number that no plan has")
-    if len(plan.parameters) not in (0, 2):
+    if len(plan.parameters) not in (0, 2) or not 0 <= plan.max_error < math.inf or not plan.error >= -1:
         raise KeyError("a number that no plan has")
     if any(reason.kind not in CHANGED for kept in plan.keep for reason in kept.reasons):
         raise KeyError("a reason that no plan has")

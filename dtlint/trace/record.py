@@ -21,6 +21,7 @@ from dtlint.trace.schema import (
     DtypeError,
     Entry,
     Event,
+    Gains,
     Histogram,
     LocalError,
     Memory,
@@ -117,7 +118,9 @@ class TraceRecord:
     shadow: str = ""
     """The wider dtype in which operators were computed once more, or ""."""
     local: list[LocalError] = field(default_factory=list)
-    """Of these operators: how far they are from it."""
+    """Of these operators: how far they are from it; with `assume`, how far that dtype would be."""
+    gains: list[Gains] = field(default_factory=list)
+    """Of these operators: what becomes of errors of their operands, where that was measured."""
     sketches: Sketches | None = None
     """What `--sketch` kept; None without, and of a merged record."""
     sources: dict[str, dict[str, str]] = field(default_factory=dict)

@@ -28,6 +28,7 @@ __all__ = [
     "DtypeError",
     "Entry",
     "Event",
+    "Gains",
     "Histogram",
     "LocalError",
     "Memory",
@@ -565,7 +566,9 @@ class Series:
 @dataclass(slots=True)
 class LocalError:
     """How far the results of an entry are from those of the same operator, of the same operands, in the wider dtype of
-    `--shadow`: its own error, whatever its operands brought along. Numbers that only bar positions are left out."""
+    `--shadow`: its own error, whatever its operands brought along. Numbers that only bar positions are left out.
+
+    With `assume`: how far they would be, were its operands and its results rounded to the dtype that is assumed."""
 
     entry: int
     calls: int
@@ -580,6 +583,15 @@ class LocalError:
     """How many of them are not 0, but below the normal range of the narrower dtype."""
     amplified: float
     """Of a sum: by how much it made relative errors of its operands larger, at most; else 1."""
+
+
+@dataclass(slots=True)
+class Gains:
+    """By how much an entry makes relative differences of its operands larger, in norms: each alone, changed a little."""
+
+    entry: int
+    gains: list[float]
+    """By operand; 1 of one of which it was not measured."""
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dtlint.trace.ops import Op
     from dtlint.trace.site import Site
 
-__all__ = ["Input", "Signature", "is_special", "learn"]
+__all__ = ["Input", "Signature", "is_special", "learn", "tensors_of"]
 
 _user_state: Any = torch._C._RestorePythonTLSSnapshot  # type: ignore[attr-defined]
 
@@ -263,8 +263,8 @@ def learn(
 ) -> Signature:
     """Judge an operator on its first call with these dtypes at this site."""
     signature = Signature(site, op, backward)
-    tensors = list(_tensors(args, kwargs))
-    first = next(_tensors((out,), None), None)
+    tensors = list(tensors_of(args, kwargs))
+    first = next(tensors_of((out,), None), None)
     signature.output = first.dtype if first is not None else None
     signature.device = first.device.type if first is not None else ""
     signature.inputs = [Input(x.dtype, x.dim() == 0, storages.maker(x), "") for x in tensors]
@@ -368,7 +368,8 @@ def _is_data(known: Input, x: Tensor) -> bool:
     return known.maker.op.name == "lift_fresh" and "float64" not in expression and "double" not in expression
 
 
-def _tensors(args: Any, kwargs: Any) -> Iterator[Tensor]:
+def tensors_of(args: Any, kwargs: Any) -> Iterator[Tensor]:
+    """The tensors among the arguments, in their order."""
     for value in (*args, *(kwargs.values() if kwargs else ())):
         if isinstance(value, Tensor):
             yield value

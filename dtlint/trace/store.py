@@ -105,6 +105,7 @@ def _check(record: TraceRecord) -> None:
                 raise KeyError("a run of the series")
             indices.append((sum(run[0] for run in row.runs), columns + 1))
     indices += [(local.entry, entries) for local in record.local]
+    indices += [(gains.entry, entries) for gains in record.gains]
     if record.sketches is not None:
         indices += [(number, entries) for number in record.sketches.ops]
     for index, size in indices:
@@ -120,6 +121,10 @@ def _check_words(record: TraceRecord) -> None:
             raise KeyError("an operator without operands")
     if record.assume and record.assume not in ASSUMED:
         raise KeyError(f"assume {record.assume!r}")
+    if any(not local.error >= 0 for local in record.local) or any(
+        not gain >= 0 for one in record.gains for gain in one.gains
+    ):
+        raise KeyError("an error that is none")
     if any(not (clip.scale > 0 and clip.times > 0) for clip in record.clips):
         raise KeyError("a scale that is none")
     if record.plan is not None:
