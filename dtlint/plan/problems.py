@@ -34,6 +34,9 @@ LOST = 0.01
 """The same share of the gradient of a weight, where nothing comes after it."""
 
 
+FORETOLD = 1.25
+"""By so much the error of a run under a plan may be larger than what was foretold of it."""
+
 SUMS = "sum"
 """The operator of a backward that makes the gradient of a bias: it is judged as a weight's, since it may be 0 but for
 rounding."""
@@ -98,7 +101,7 @@ def in_backward(flow: Flow, low: list[bool], keep: Collection[str], headroom: fl
 def in_output(flow: Flow, errors: Errors, low: list[bool], most: float) -> Iterator[Problem]:
     """The modules that make the error of the output larger than `most`: what adds most comes first."""
     own = errors.in_float16(low)
-    if errors.output(own) <= most:
+    if errors.output(own) <= most / FORETOLD:
         return
     for added in errors.added(own):
         one = _problem(flow, added.entry, added.module, "error", added.error)

@@ -170,7 +170,7 @@ def _error(record: TraceRecord, plan: Plan, most: float, found: Verdict) -> None
     found.error = errors.output(errors.as_it_ran)
     if not most or found.error <= most:
         return
-    found.failures.append(f"the error of the output is up to {found.error:.2g}, and {most:g} is asked for")
+    found.failures.append(f"the error of the output is up to {found.error:.3g}, and {most:g} is asked for")
     kept = set(plan.names)
 
     def own(number: int) -> float:
