@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dtlint.cli.outputs import refuse_overwriting, writable, write_file
+from dtlint.cli.outputs import refuse_overwriting, refuse_twice, writable, write_file
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -30,6 +30,7 @@ Examples:
   dtlint trace --sketch -o a.json train.py          one run, in float32
   dtlint trace --sketch -o b.json train.py --bf16   the same seed and batches, in another precision
   dtlint compare a.json b.json                      where they differ by more than rounding
+  dtlint compare a.json b.json --html compared.html  a page with both beside the source
   dtlint compare a.json b.json --output-format json --report-file compared.json
   dtlint compare before.json after.json --fail-on beyond,unmatched
 
@@ -48,6 +49,11 @@ Exit codes: 0, or 1 if something is beyond rounding (see --fail-on); 2 wrong usa
     "--report-file", "--output-file", type=click.Path(path_type=Path), help="Write the report into this file."
 )
 @click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    help="Write a page for the browser, with the lines of source of both records; it is wholly in this file.",
+)
+@click.option(
     "--fail-on",
     default="beyond",
     show_default=True,
@@ -56,7 +62,15 @@ Exit codes: 0, or 1 if something is beyond rounding (see --fail-on); 2 wrong usa
     " alone), difference (of any size). Nothing, if it is empty.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show no report.")
-def command(first: Path, second: Path, output_format: str, report_file: Path | None, fail_on: str, quiet: bool) -> None:
+def command(
+    first: Path,
+    second: Path,
+    output_format: str,
+    report_file: Path | None,
+    html: Path | None,
+    fail_on: str,
+    quiet: bool,
+) -> None:
     """Compare two records of one program that `dtlint trace --sketch` wrote, as of float32 and bfloat16.
 
     Two directories, which the ranks of distributed runs wrote, are compared rank by rank.
@@ -68,12 +82,20 @@ def command(first: Path, second: Path, output_format: str, report_file: Path | N
     from dtlint.trace.store import RecordError
 
     words = _fail_on(fail_on)
-    refuse_overwriting("--report-file", report_file, [first, second], "a record")
-    report_file = writable(report_file)
+    for option, file in (("--report-file", report_file), ("--html", html)):
+        refuse_overwriting(option, file, [first, second], "a record")
+    refuse_twice((report_file, html))
+    report_file, html = writable(report_file), writable(html)
     try:
-        comparison = _compared(first, second)
+        comparison, records = _compared(first, second)
     except (RecordError, CannotCompare) as error:
         raise click.UsageError(str(error)) from None
+    if html is not None:
+        from dtlint.report.html import write_comparison
+
+        page = StringIO()
+        write_comparison(comparison, *records, page)
+        write_file("--html", html, page.getvalue())
     if report_file is not None:
         text = StringIO()
         _write(comparison, output_format, text)
@@ -83,8 +105,8 @@ def command(first: Path, second: Path, output_format: str, report_file: Path | N
     click.get_current_context().exit(int(_fails(comparison, words)))
 
 
-def _compared(first: Path, second: Path) -> Comparison:
-    """Of two files, of two directories, or of a file and the same rank in a directory.
+def _compared(first: Path, second: Path) -> tuple[Comparison, tuple[list[TraceRecord], list[TraceRecord]]]:
+    """Of two files, of two directories, or of a file and the same rank in a directory; with the records of both runs.
 
     Raises:
         RecordError: there is none that can be read.
@@ -103,16 +125,17 @@ def _compared(first: Path, second: Path) -> Comparison:
         for rank in sorted(mine.records.keys() ^ its.records.keys()):
             has, lacks = (first, second) if rank in mine.records else (second, first)
             click.echo(f"dtlint: rank {rank} of {has} is not in {lacks}, and is not compared", err=True)
-        return compare_ranks(mine.records, its.records, (str(first), str(second)))
-    if mine is not None:
-        alone = load(second)
-        same, file = _same_rank(mine, alone)
-        return compare(same, alone, (str(file), str(second)))
-    alone = load(first)
-    if its is not None:
-        same, file = _same_rank(its, alone)
-        return compare(alone, same, (str(first), str(file)))
-    return compare(alone, load(second), (str(first), str(second)))
+        compared = compare_ranks(mine.records, its.records, (str(first), str(second)))
+        return compared, ([*mine.records.values()], [*its.records.values()])
+    one, name = (load(first), first) if mine is None else (None, first)
+    other, its_name = (load(second), second) if its is None else (None, second)
+    if mine is not None and other is not None:
+        one, name = _same_rank(mine, other)
+    if its is not None and one is not None:
+        other, its_name = _same_rank(its, one)
+    assert one is not None
+    assert other is not None
+    return compare(one, other, (str(name), str(its_name))), ([one], [other])
 
 
 def _same_rank(folder: Folder, record: TraceRecord) -> tuple[TraceRecord, Path]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dtlint.trace.record import TraceRecord
     from dtlint.trace.schema import Place
 
-__all__ = ["Comparison", "Finding", "Module", "compare"]
+__all__ = ["Compared", "Comparison", "Finding", "Module", "compare"]
 
 LEAST_SHARE = 0.3
 """Below this share of results that have a counterpart, two records are of different programs."""
@@ -81,6 +81,49 @@ class Finding:
 
 
 @dataclass(slots=True)
+class Compared:
+    """The results of one operator of a line of source, over steps, modules and ranks."""
+
+    op: str
+    backward: bool
+    place: Place
+    """In the second run."""
+    counterpart: Place
+    """In the first run."""
+    dtypes: tuple[str, str]
+    modules: list[str]
+    """In which it ran."""
+    results: int = 0
+    equal: int = 0
+    beyond: int = 0
+    """Results that differ by more than rounding explains."""
+    difference: float = 0.0
+    """Relative, of the result that is farthest beyond what rounding explains, or nearest to it; so are the next two."""
+    explained: float = 0.0
+    incoming: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """The difference over the largest that rounding explains."""
+        return self.difference / self.explained if self.explained else 0.0
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes two the same."""
+        at = self.place
+        return at.file, at.line, at.column, self.op, self.backward, self.dtypes
+
+    def join(self, other: Compared) -> None:
+        """Add what was compared elsewhere."""
+        self.results += other.results
+        self.equal += other.equal
+        self.beyond += other.beyond
+        self.modules += [module for module in other.modules if module not in self.modules]
+        if other.share > self.share:
+            self.difference, self.explained, self.incoming = other.difference, other.explained, other.incoming
+
+
+@dataclass(slots=True)
 class Module:
     """What the operators of a module add to the difference in the forward."""
 
@@ -117,6 +160,8 @@ class Comparison:
     """In the order in which they ran."""
     modules: list[Module] = field(default_factory=list)
     """Those that add most come first."""
+    sites: list[Compared] = field(default_factory=list)
+    """All that was judged, by operator and line, in the order in which they first ran."""
     honest: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     """By the dtypes of the result in both runs: the differences that rounding explains."""
     unmatched: list[tuple[str, Line]] = field(default_factory=list)
@@ -157,6 +202,7 @@ class _Walk:
         self.into = Comparison((one.name, other.name), steps, precision)
         self.findings: dict[tuple[str, int, bool], Finding] = {}
         self.modules: dict[str, Module] = {}
+        self.sites: dict[tuple[object, ...], Compared] = {}
         self.unmatched: dict[tuple[str, str, int], tuple[str, Line]] = {}
 
     def done(self) -> Comparison:
@@ -165,6 +211,7 @@ class _Walk:
             self._step(number)
         self.into.findings = list(self.findings.values())
         self.into.modules = sorted(self.modules.values(), key=lambda module: -module.squares)
+        self.into.sites = list(self.sites.values())
         self.into.unmatched = list(self.unmatched.values())
         return self.into
 
@@ -190,6 +237,12 @@ class _Walk:
         key = finding.place.file, finding.place.line, finding.backward
         known = self.findings.get(key)
         self.findings[key] = finding if known is None else replace(known, times=known.times + 1)
+
+    def judged(self, site: Compared) -> None:
+        """Results of an operator were compared."""
+        known = self.sites.setdefault(site.key, site)
+        if known is not site:
+            known.join(site)
 
     def adds(self, line: Line, squares: float) -> None:
         """An operator adds so much to the difference of its operands."""
@@ -279,6 +332,7 @@ class _Step:
         expected = explained(one, operands.incoming, dtype, self._rstd(one))
         limit = min(expected.most, self._in_a_row(pair, operands, unit_roundoff(dtype)))
         limit = max(limit, STEPPED if self.number else 0.0)
+        self.walk.judged(_compared(pair, operands, limit))
         if pair.difference > limit:
             self._found(pair, operands, limit)
         else:
@@ -371,6 +425,26 @@ class _Step:
         ]
         if values[0] is not None and values[1] is not None:
             self.into.losses.append((self.number, values[0], values[1]))
+
+
+def _compared(pair: Pair, operands: Operands, limit: float) -> Compared:
+    one, other = pair.one, pair.other
+    assert one.place is not None
+    assert other.place is not None
+    return Compared(
+        op=other.op,
+        backward=other.backward,
+        place=other.place,
+        counterpart=one.place,
+        dtypes=(one.dtype, other.dtype),
+        modules=[other.module] if other.module else [],
+        results=1,
+        equal=int(pair.difference <= FLOOR),
+        beyond=int(pair.difference > limit),
+        difference=pair.difference,
+        explained=limit,
+        incoming=max((operand.difference for operand in operands.incoming), default=0.0),
+    )
 
 
 def _does(line: Line) -> str:

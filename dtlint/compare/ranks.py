@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.compare.comparison import Comparison, Finding, Module, compare
+from dtlint.compare.comparison import Compared, Comparison, Finding, Module, compare
 from dtlint.compare.run import CannotCompare
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def _together(ranks: Sequence[int], each: Sequence[Comparison]) -> Comparison:
         findings=_findings(ranks, each),
         modules=_modules(each),
         honest={},
+        sites=_sites(each),
         compared=sum(one.compared for one in each),
         equal=sum(one.equal for one in each),
         not_judged=sum(one.not_judged for one in each),
@@ -78,6 +79,16 @@ def _findings(ranks: Sequence[int], each: Sequence[Comparison]) -> list[Finding]
 
 def _order(finding: Finding) -> tuple[int, int]:
     return finding.step, finding.number
+
+
+def _sites(each: Sequence[Comparison]) -> list[Compared]:
+    found: dict[tuple[object, ...], Compared] = {}
+    for one in each:
+        for site in one.sites:
+            known = found.setdefault(site.key, site)
+            if known is not site:
+                known.join(site)
+    return list(found.values())
 
 
 def _modules(each: Sequence[Comparison]) -> list[Module]:

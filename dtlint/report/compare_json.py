@@ -34,6 +34,23 @@ def write_json(comparison: Comparison, stream: TextIO) -> None:
             {"module": m.path, "added": m.added, "most": {**_place(m.place), "op": m.op} if m.place else None}
             for m in c.modules
         ],
+        "sites": [
+            {
+                **_place(site.place),
+                "op": site.op,
+                "backward": site.backward,
+                "dtypes": list(site.dtypes),
+                "modules": site.modules,
+                "results": site.results,
+                "equal": site.equal,
+                "beyond": site.beyond,
+                "difference": _number(site.difference),
+                "explained": _number(site.explained),
+                "incoming": _number(site.incoming),
+                "counterpart": _place(site.counterpart),
+            }
+            for site in c.sites
+        ],
         "explained": [
             {
                 "dtypes": list(dtypes),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dtlint.report.frame import Style
     from dtlint.trace.schema import Place
 
-__all__ = ["write_comparison"]
+__all__ = ["what", "write_comparison"]
 
 MOST = 4
 """Findings, modules and lines that are told; the rest is counted."""
@@ -71,7 +71,7 @@ def _findings(c: Comparison) -> Iterator[Line]:
     yield "Beyond rounding, in the order in which it ran:", "strong"
     for finding in c.findings[:MOST]:
         yield f"  {_at(finding.place)}{_times(finding)}{_ranks(c, finding)}", "error"
-        yield f"    {legible(_what(finding))}", "plain"
+        yield f"    {legible(what(finding))}", "plain"
         if finding.cause:
             yield f"    {legible(finding.cause)}", "note"
     more = len(c.findings) - MOST
@@ -79,7 +79,8 @@ def _findings(c: Comparison) -> Iterator[Line]:
         yield f"  and {more} more line{'s' * (more != 1)}: `--output-format json` lists all", "plain"
 
 
-def _what(finding: Finding) -> str:
+def what(finding: Finding) -> str:
+    """A sentence: the operator, and by how much it differs."""
     expression = shorten(finding.place.expression)
     subject = f"the backward of {expression or 'an operator'}" if finding.backward else expression
     dtypes = " and ".join(dict.fromkeys(finding.dtypes))

@@ -66,6 +66,17 @@ def test_json_has_it_all(records: Path) -> None:
     assert finding["difference"] == pytest.approx(1 / 3, rel=0.5)
 
 
+def test_a_page_is_written_beside_the_screen(records: Path) -> None:
+    result = compared("a.json", "c.json", "--html", "out.html")
+    assert result.exit_code == 1
+    assert "Beyond rounding, in the order" in result.stdout
+    page = (records / "out.html").read_text()
+    assert page.startswith("<!doctype html>") and "<title>a.json and c.json, dtlint compare</title>" in page
+    assert '"y = (x @ x) * factor"' not in page and "(x @ x) * factor" in page, "with its line of source, in pieces"
+    assert compared("a.json", "c.json", "--html", "again.html", "-q").stdout == ""
+    assert (records / "again.html").read_text() == page
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -74,6 +85,9 @@ def test_json_has_it_all(records: Path) -> None:
         (("a.json", "."), ". holds records of several runs: two records, a.json and b.json; keep those of one run"),
         (("a.json", "b.json", "--fail-on", "bad"), "--fail-on bad is not known; use beyond, unmatched, difference"),
         (("a.json", "b.json", "--report-file", "b.json"), "--report-file b.json would overwrite a record"),
+        (("a.json", "b.json", "--html", "a.json"), "--html a.json would overwrite a record"),
+        (("a.json", "b.json", "--html", "x", "--report-file", "x"), "two reports cannot go into x"),
+        (("a.json", "bare.json", "--html", "new.html"), "bare.json has no sketches"),
         (("a.json", "b.json", "--report-file", "no/x"), "cannot write no/x: there is no directory no"),
     ],
 )
@@ -84,6 +98,7 @@ def test_bad_input_is_one_line(records: Path, arguments: tuple[str, ...], told: 
     assert told in result.stderr
     assert result.stderr.count("\n") == 1
     assert (records / "b.json").read_bytes() == before
+    assert not (records / "new.html").exists()
 
 
 def test_a_sketch_needs_a_file(records: Path) -> None:

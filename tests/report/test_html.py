@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,9 +16,13 @@ from typing import Any
 import pytest
 from browser import CHROMIUM, Browser
 
+from dtlint.compare import Comparison, Finding
+from dtlint.compare.comparison import Compared, Module
+from dtlint.compare.precision import Precision
+from dtlint.compare.run import Line
 from dtlint.diagnostic import Applicability, Diagnostic, Edit, Fix, Location, Note, Severity, Span
 from dtlint.report import write
-from dtlint.report.html import write_run
+from dtlint.report.html import write_comparison, write_run
 from dtlint.report.html.findings import excerpt
 from dtlint.report.html.page import embedded
 from dtlint.trace.judge import as_rules, judge, runtime_rules
@@ -97,6 +103,49 @@ def of_run(run: TraceRecord) -> str:
     return stream.getvalue()
 
 
+def comparison(name: str = "layers", wrong: bool = True, sites: int = 3) -> Comparison:
+    """Two runs of which the second multiplies by 3 in one line, and is wider in the other."""
+    mine, its = Place("model.py", 2, 2, 8, 13, "x * 2", name), Place("model.py", 3, 3, 11, 12, f"{name}(y)", name)
+    precision = Precision("float32", "float16")
+    found = Finding(0, "mul", False, its, mine, ("float32", "float16"), 0.5, 0.001, 0.0, 1.5, f"only b runs {name}", 2)
+    not_finite = replace(
+        found, step=1, op="exp", difference=math.inf, backward=True, place=replace(its, line=1), cause=""
+    )
+    compared = [
+        Compared(
+            "mul",
+            False,
+            replace(its, line=3 + n),
+            mine,
+            ("float32", "float16"),
+            [name],
+            4,
+            0,
+            int(wrong and not n),
+            0.5 / (n + 1),
+            0.001 if wrong and not n else 1.0,
+            0.0,
+        )
+        for n in range(sites)
+    ]
+    made = Comparison(("a.json", f"{name}.json"), [0, 1], precision, compared=12, equal=3, not_judged=1, skipped=2)
+    made.findings = [found, not_finite] if wrong else []
+    made.modules = [Module(name, 0.25, 0.5, its, "mul"), Module("head", 0.01, 0.1, mine, "add")]
+    made.sites = compared
+    made.honest = {("float32", "float16"): [0.0, 0.001, 0.002]}
+    entry = record().entries[0]
+    made.unmatched = [("a.json", Line(0, entry, mine, 0, "float32", (2,), "", (), None))]
+    made.losses = [(0, 1.0, 1.01), (1, 2.0, math.nan)]
+    return made
+
+
+def of_comparison(made: Comparison) -> str:
+    one, other, stream = record(), record(), io.StringIO()
+    other.sources = {"model.py": {"1": "def f(x):", "2": "    y = x * 3", "3": f"    return {HOSTILE}"}}
+    write_comparison(made, [one], [other], stream)
+    return stream.getvalue()
+
+
 class Reader(HTMLParser):
     """Elements, their attributes and their texts; what is not closed is an error."""
 
@@ -139,12 +188,20 @@ def data_of(text: str) -> Any:
     return json.loads(text_of(reader, "script"))
 
 
-PAGES = {"check": of_check(FOUND), "run": of_run(record()), "nothing": of_check()}
+PAGES = {
+    "check": of_check(FOUND),
+    "run": of_run(record()),
+    "nothing": of_check(),
+    "compare": of_comparison(comparison(HOSTILE)),
+    "alike": of_comparison(comparison(wrong=False)),
+}
+
+KINDS = {"check": "check", "nothing": "check", "run": "trace", "compare": "compare", "alike": "compare"}
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_it_parses_and_its_data_are_json(name: str) -> None:
-    assert data_of(PAGES[name])["kind"] == ("run" if name == "run" else "check").replace("run", "trace")
+    assert data_of(PAGES[name])["kind"] == KINDS[name]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -252,6 +309,87 @@ def test_the_largest_run_stays_small() -> None:
     assert len(text) < 5_000_000
     starts = data_of(text)["series"]["starts"]
     assert starts[0] == 0 and len(starts) >= 60
+
+
+def test_a_comparison_has_the_lines_of_both_records() -> None:
+    data = data_of(PAGES["compare"])
+    assert data["title"] == f"a.json and {HOSTILE}.json"
+    first, second = data["beyond"]
+    mine, its = first["frames"]
+    assert ["x * 2", "main"] in mine[1][1]
+    assert HOSTILE in "".join(text for text, _ in its[2][1])
+    assert (first["place"], first["counterpart"], first["difference"]) == ("model.py:3", "model.py:2", 0.5)
+    assert (second["difference"], second["phase"]) == (None, "backward")
+    assert [row["beyond"] for row in data["sites"]] == [1, 0, 0], "the farthest beyond rounding comes first"
+    assert data["losses"] == [[0, 1.0, 1.01], [1, 2.0, None]]
+    assert data["explained"] == [["float32", "float16", 3, 0.001, 0.002]]
+    assert (data["alone"][0]["name"], data["alone"][0]["op"]) == ("a.json", "mul")
+    assert dict(data["facts"])["that do not differ"] == 3
+
+
+def test_a_large_comparison_stays_small() -> None:
+    text = of_comparison(comparison(sites=5000))
+    data = data_of(text)
+    assert (len(data["sites"]), data["left_out"]) == (2000, [0, 3000, 0])
+    assert len(text) < 2_500_000
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_a_comparison_in_a_browser(tmp_path: Path) -> None:
+    wrong, alike, large = (tmp_path / f"{name}.html" for name in ("wrong", "alike", "large"))
+    wrong.write_text(PAGES["compare"], encoding="utf-8")
+    alike.write_text(PAGES["alike"], encoding="utf-8")
+    large.write_text(of_comparison(comparison(sites=2000)), encoding="utf-8")
+    with Browser() as browser:
+        browser.open(wrong)
+        assert browser.said == []
+        assert HOSTILE in browser.run("document.body.innerText")
+        assert browser.run("document.querySelectorAll('img, body script').length") == 2
+        start = browser.run("document.querySelector('.start').innerText")
+        assert start.startswith("Where it is more than rounding first\n")
+        assert "50%; rounding explains 0.1%, and its operands differ by 0" in start
+        captions = "[...document.querySelectorAll('.start figcaption')].map((one) => one.innerText)"
+        assert browser.run(captions) == ["a.json", f"{HOSTILE}.json"]
+        assert browser.run("document.querySelectorAll('article.finding').length") == 2
+        assert "is finite in one run only" in browser.run("document.getElementById('f1').innerText")
+        assert browser.run("[...document.querySelectorAll('input, select')].every((one) => one.labels.length === 1)")
+        assert browser.run(
+            "[...document.querySelectorAll('section')].every((one) => one.querySelector('h2').id === one.getAttribute('aria-labelledby'))"
+        )
+        assert browser.run(
+            "[...document.querySelectorAll('table')].every((one) => one.caption && one.querySelector('thead th[scope=col]') && one.querySelector('tbody th[scope=row]'))"
+        )
+        cells = "[...document.querySelectorAll('#sites tbody tr')].map((row) => row.cells[3].innerText)"
+        assert browser.run(cells) == ["50%", "25%", "17%"]
+        head = "document.querySelectorAll('#sites thead button')[3]"
+        for order in (["50%", "25%", "17%"], ["17%", "25%", "50%"]):
+            browser.run(f"{head}.focus()")
+            for kind in ("keyDown", "keyUp"):
+                browser.call(
+                    "Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r", windowsVirtualKeyCode=13
+                )
+            assert browser.run(cells) == order
+        browser.run("document.querySelector('#sites .opener').click()")
+        assert browser.run("document.querySelectorAll('#sites .detail figure').length") >= 1
+        browser.run("document.querySelectorAll('#sites .choice button')[1].click()")
+        assert browser.run("document.querySelector('#sites .tally').innerText") == "1 of 3 rows"
+        for scheme in ("light", "dark"):
+            browser.prefer(scheme)
+            browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            back = "getComputedStyle(document.querySelector('.start')).backgroundColor"
+            assert (sum(map(int, re.findall(r"\d+", browser.run(back))[:3])) > 600) == (scheme == "light")
+
+        browser.open(alike)
+        assert browser.said == []
+        start = browser.run("document.querySelector('.start.ok').innerText")
+        assert start == (
+            "Nothing is beyond rounding\n\nRounding explains each of 12 results, of which the farthest apart differ by 0.2%"
+        )
+        assert browser.run("document.querySelector('#beyond')") is None
+
+        browser.open(large)
+        assert browser.said == []
+        assert browser.run("document.querySelectorAll('*').length") < 3000, "what is long is not all drawn"
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")

@@ -1,6 +1,6 @@
 """One page for a browser: no network, no other file, and nothing in it runs but its own script.
 
-`write` makes that of a check, `write_run` that of a trace.
+`write` makes that of a check, `write_run` that of a trace, `write_comparison` that of two traces which are compared.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
 from dtlint.diagnostic import Severity
+from dtlint.report.html.compare import comparison_of
 from dtlint.report.html.findings import finding, rules_of
 from dtlint.report.html.page import render
 from dtlint.report.html.run import run_of
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dtlint.catalogue import AnyRule
+    from dtlint.compare import Comparison
     from dtlint.diagnostic import Diagnostic
     from dtlint.trace.record import TraceRecord
 
 PLURAL = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.INFO: "information"}
 
-__all__ = ["write", "write_run"]
+__all__ = ["write", "write_comparison", "write_run"]
 
 
 def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str, AnyRule]) -> None:
@@ -51,3 +53,11 @@ def write_run(
         "rules": rules_of(diagnostics, rules),
     }
     stream.write(render(f"{data['title']}, dtlint trace", data))
+
+
+def write_comparison(
+    comparison: Comparison, first: Sequence[TraceRecord], second: Sequence[TraceRecord], stream: TextIO
+) -> None:
+    """Write the page of a comparison, with the lines of source that the records of both runs hold."""
+    data = comparison_of(comparison, first, second) | {"kind": "compare"}
+    stream.write(render(f"{data['title']}, dtlint compare", data))

@@ -5,23 +5,26 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from dtlint.diagnostic import Span
 from dtlint.report.frame import LEAD, LONGEST
 from dtlint.report.full import TRUST
 from dtlint.report.legible import legible, place, width
+from dtlint.trace.record import AROUND
 from dtlint.trace.words import in_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dtlint.catalogue import AnyRule
-    from dtlint.diagnostic import Diagnostic, Span
+    from dtlint.diagnostic import Diagnostic
+    from dtlint.trace.schema import Place
 
-__all__ = ["excerpt", "finding", "rules_of"]
+__all__ = ["excerpt", "finding", "frame_of", "rules_of"]
 
 Row = list[object]
 """A line of source: its number, its pieces with what each is marked as, and the labels below it."""
 
-Mark = tuple["Span", str, str]
+Mark = tuple[Span, str, str]
 """What is marked, as `main` or `note`, and its label."""
 
 
@@ -66,6 +69,19 @@ def excerpt(lines: Sequence[tuple[int, str]], marks: Sequence[Mark]) -> list[Row
     end = span.end_column if span.line == span.end_line else span.column
     start = 0 if end <= LONGEST else max(0, span.column - LEAD)
     return [[number, *_row(number, text.rstrip("\r\n"), marks, start)] for number, text in lines]
+
+
+def frame_of(sources: Mapping[str, Mapping[str, str]], at: Place | None) -> list[Row]:
+    """The lines around a place of a trace record, which is marked; none where they are not known.
+
+    `sources` are the lines of files, by their numbers.
+    """
+    if at is None:
+        return []
+    known = sources.get(at.file, {})
+    numbers = range(at.line - AROUND, at.end_line + AROUND + 1)
+    lines = [(number, known[str(number)]) for number in numbers if str(number) in known]
+    return excerpt(lines, [(Span(at.line, at.column, at.end_line, at.end_column), "main", "")])
 
 
 def _row(number: int, text: str, marks: Iterable[Mark], start: int) -> tuple[list[list[str]], list[list[object]]]:

@@ -17,7 +17,19 @@ from dtlint import __version__
 
 __all__ = ["embedded", "render"]
 
-SCRIPT = ("dom", "table", "findings", "answers", "heat", "modules", "magnitudes", "casts", "training", "page")
+SCRIPT = (
+    "dom",
+    "table",
+    "findings",
+    "answers",
+    "heat",
+    "modules",
+    "magnitudes",
+    "casts",
+    "training",
+    "compare",
+    "page",
+)
 """Its files, in the order in which they stand in the page."""
 
 HERE = Path(__file__).parent

@@ -6,9 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from dtlint.diagnostic import Span
 from dtlint.dtypes.dtype import DTYPES, Category
-from dtlint.report.html.findings import excerpt
+from dtlint.report.html.findings import frame_of
 from dtlint.report.legible import legible
 from dtlint.report.trace_text import AUTHORS, answers
 from dtlint.trace.schema import NO_FILE
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from dtlint.diagnostic import Diagnostic
     from dtlint.trace.record import TraceRecord
-    from dtlint.trace.schema import Entry, Event, Place, Scaler
+    from dtlint.trace.schema import Entry, Event, Scaler
 
 __all__ = ["run_of"]
 
@@ -151,7 +150,7 @@ def _event(record: TraceRecord, event: Event) -> Json:
         "fate": event.fate,
         "expected": event.by_scaler or record.harmless(event),
         "rank": event.rank,
-        "frame": _frame(record, at),
+        "frame": frame_of(record.sources, at),
     }
 
 
@@ -214,16 +213,8 @@ def _operator(record: TraceRecord, group: Sequence[Entry]) -> Json:
         "more": max(len(modules) - 3, 0),
         "calls": sum(e.count for e in group),
         "bad": sum(e.nonfinite - e.meant for e in group),
-        "frame": _frame(record, at),
+        "frame": frame_of(record.sources, at),
     }
-
-
-def _frame(record: TraceRecord, at: Place | None) -> list[list[object]]:
-    if at is None:
-        return []
-    known = record.sources.get(at.file, {})
-    lines = [(number, known[str(number)]) for number in range(at.line - 2, at.end_line + 3) if str(number) in known]
-    return excerpt(lines, [(Span(at.line, at.column, at.end_line, at.end_column), "main", "")])
 
 
 def _at(record: TraceRecord, place: int | None) -> str:

@@ -2,7 +2,7 @@
 
 const main = document.getElementById("main");
 document.getElementById("head").append(
-  h("p", { class: "brand" }, DATA.kind === "check" ? "dtlint check" : "dtlint trace"),
+  h("p", { class: "brand" }, `dtlint ${DATA.kind}`),
   h("h1", {}, DATA.title),
   h(
     "dl",
@@ -26,17 +26,19 @@ const parts =
         byRule(),
         DATA.findings.length ? findings() : null,
       ]
-    : [
-        start(),
-        answers(),
-        modules(),
-        magnitudes(),
-        casts(),
-        scaler(),
-        memory(),
-        DATA.findings.length ? findings() : null,
-        unseen(),
-      ];
+    : DATA.kind === "compare"
+      ? [verdict(), beyond(), added(), sites(), losses(), explained(), alone()]
+      : [
+          start(),
+          answers(),
+          modules(),
+          magnitudes(),
+          casts(),
+          scaler(),
+          memory(),
+          DATA.findings.length ? findings() : null,
+          unseen(),
+        ];
 main.append(...parts.filter(Boolean));
 document.getElementById("nav").append(
   h(
@@ -51,7 +53,8 @@ if (SECTIONS.length < 2) document.getElementById("nav").hidden = true;
 if (modules.ready) modules.ready();
 function follow() {
   const id = location.hash.slice(1);
-  if (/^f\d+$/.test(id) && !document.getElementById(id) && findings.showAll) findings.showAll();
+  const list = DATA.kind === "compare" ? beyond : findings;
+  if (/^f\d+$/.test(id) && !document.getElementById(id) && list.showAll) list.showAll();
   const target = id && document.getElementById(id);
   if (target) target.scrollIntoView();
 }
