@@ -36,6 +36,7 @@ class Event:
         "hidden",
         "high",
         "inputs",
+        "into",
         "kind",
         "last_step",
         "low",
@@ -65,6 +66,8 @@ class Event:
         self.site: Site | None = signature.site if signature is not None else None
         self.subject = ""
         """The weight or batch, where it has a name."""
+        self.into: int | None = None
+        """The storage into which what came in was copied, as from a checkpoint, until that is known to be a weight."""
         self.brought = ""
         """The collective that brought it, where one did."""
         self.hidden = False

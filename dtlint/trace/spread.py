@@ -225,6 +225,8 @@ class Spread:
         cause = self._cause(inputs) if bad else None
         if cause is not None:
             bad[key] = cause
+            if cause.signature is signature and signature.op.name == "copy_" and not cause.subject:
+                cause.into = key
         elif whole:
             bad.pop(key, None)
             self.raw.discard(key)
@@ -261,6 +263,8 @@ class Spread:
         cause = self._cause(inputs) or (self._number if span.nan and signature.numbers else None)
         masked = not self._masked.keys().isdisjoint(inputs)
         if cause is not None:
+            if cause.into is not None and cause.into in inputs:
+                self._name_loaded(cause, cause.into)
             self._inherit(cause, signature, key)
         elif not span.nan and (signature.given or masked or self._bars_beyond(signature, inputs, span)):
             signature.meant += 1
@@ -290,6 +294,13 @@ class Spread:
                 at_pole = inputs[pole]
                 event.maker = self.storages.made.get(at_pole) if self._still(at_pole) else None
             self._happened(event, key)
+
+    def _name_loaded(self, event: Event, key: int) -> None:
+        """What came in was copied into this storage, which something reads now: is it a weight or a buffer?"""
+        name = self.modules.name_of(key)
+        if name:
+            event.subject = f"what was loaded into {name}"
+            event.into = None
 
     def _is_zero(self, key: int) -> bool:
         """Does a storage hold nothing but 0?"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -531,6 +532,22 @@ def test_a_learning_rate_that_spoils_the_weights(rate: float, words: str) -> Non
     (told,) = found(program)
     assert words in told.message
     assert "learning rate" in told.help
+
+
+def test_a_buffer_that_was_loaded_with_a_nan_is_named(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))
+    state = model.state_dict()
+    state["0.running_mean"][1] = math.nan
+    torch.save(state, tmp_path / "model.pt")
+    nn.init.zeros_(model[0].running_mean)
+
+    def program() -> None:
+        model.load_state_dict(torch.load(tmp_path / "model.pt"))
+        model.eval()(torch.ones(4, 3)).sum().item()
+
+    (told,) = found(program)
+    assert told.message.startswith("what was loaded into buffer 0.running_mean held NaN when `model.load_state_dict(")
+    assert "load_state_dict" in told.message
 
 
 def test_how_much_of_a_batch_came_in_bad() -> None:

@@ -181,6 +181,27 @@ def test_workers_of_a_data_loader_run_untraced_and_are_counted(tmp_path: Path, d
     assert "forked child processes; run `with dtlint.trace() as t:` and t.report() in one to see it (2)" in ran.err
 
 
+def test_a_batch_that_a_worker_spoilt_is_told_how_to_find(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\n"
+        "class Data(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 4\n"
+        "    def __getitem__(self, i): return torch.tensor([i - 3.0]).log()\n"
+        "for x in torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=1, multiprocessing_context='fork'):\n"
+        "    print((x * 2).sum().item())\n"
+    )
+    ran = dtlint("trace", "script.py")
+    assert "held NaN in 4 of 4 values, first in sample 1 of 4, when `x * 2` (mul) used it" in ran.err
+    assert "with num_workers=0 the trace shows the line that made it" in ran.err
+    (tmp_path / "script.py").write_text(
+        (tmp_path / "script.py")
+        .read_text()
+        .replace("num_workers=1", "num_workers=0")
+        .replace(", multiprocessing_context='fork'", "")
+    )
+    assert "script.py:4\n    `torch.tensor([i - 3.0]).log()` (log)" in dtlint("trace", "script.py").err
+
+
 def test_python_processes_that_the_program_starts_are_told(tmp_path: Path, dtlint: Dtlint) -> None:
     (tmp_path / "script.py").write_text(
         "import subprocess, sys\n"
