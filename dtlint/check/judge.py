@@ -122,7 +122,8 @@ def _under(
     found = {key: one for key, one in found.items() if key[:2] not in known}
     usual = reader.assumed(facts, SINGLE) if found else None
     if usual is not None:
-        known = {(one.rule.code, one.finding.node) for one in _suspected(usual, rules, source, judged)}
+        usually = _suspected(usual, rules, source, judged)
+        known = {(one.rule.code, one.finding.node) for one in usually if not one.finding.conditional}
         found = {key: one for key, one in found.items() if key[:2] not in known}
     for name, assumed in read.items():
         verdicts: dict[ast.AST, list[Verdict]] = {}

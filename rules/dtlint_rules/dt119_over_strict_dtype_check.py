@@ -1,4 +1,4 @@
-"""DT119: a list of the floating dtypes that are let through, without bfloat16."""
+"""DT119: a check of a dtype that raises for one that the code is to support: a list without bfloat16, `!= torch.float32`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Span
-from dtlint.infer.domain.values import Dtype
+from dtlint.infer.domain.values import Const, Dtype
 from dtlint.rule import Finding, Rule
 from dtlint_rules._imports import is_a_test
 
@@ -23,7 +23,7 @@ _Display = ast.Tuple | ast.List | ast.Set
 
 
 class OverStrictDtypeCheck(Rule):
-    """A check that raises for bfloat16, because its list of floating dtypes does not have it.
+    """A check raises for a floating dtype that is to be supported.
 
     ## What it does
     Reports an `assert`, or an `if` that raises, on `x.dtype in (torch.float16, torch.float32, torch.float64)`: lists with
@@ -31,6 +31,9 @@ class OverStrictDtypeCheck(Rule):
     many kernels support.
 
     All of this is conditional, and reported with `--preview` only: it takes a bfloat16 tensor to fail.
+
+    Under an assumption, as in `dtlint check --assume half`, every check is reported that raises for a tensor of that dtype,
+    and under `bfloat16` such a list wherever it stands: what it decides is decided for bfloat16 as for whole numbers.
 
     ## Why it matters
     The three were all floating dtypes there were when the check was written. Under autocast on a CPU, and in most
@@ -70,18 +73,43 @@ class OverStrictDtypeCheck(Rule):
     needs = ((".dtype", "dtype"),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        if is_a_test(facts.tree):
+            return
+        assumed = facts.assumption
+        raising = {} if assumed is None else _raising(facts, {assumed.inputs, assumed.weights})
         for node in {one.node: None for one in facts.evaluations(ast.Compare)}:
             listed = node.comparators[0]
-            if not isinstance(node.ops[0], (ast.In, ast.NotIn)) or not _lacks_bfloat16(facts, listed):
-                continue
-            if _raises(facts, node, isinstance(node.ops[0], ast.NotIn)) and not is_a_test(facts.tree):
+            if isinstance(node.ops[0], (ast.In, ast.NotIn)) and _lacks_bfloat16(facts, listed):
+                raises = _raises(facts, node, isinstance(node.ops[0], ast.NotIn))
+                if raises or (assumed is not None and assumed.inputs == "bfloat16"):
+                    yield Finding(
+                        node,
+                        "The check lacks bfloat16: it raises for a bfloat16 tensor"
+                        if raises
+                        else "The list of floating dtypes lacks bfloat16",
+                        help="Check `x.is_floating_point()`, or add `torch.bfloat16` to the list",
+                        conditional=assumed is None or assumed.inputs != "bfloat16",
+                        fix=partial(_adding, listed) if isinstance(listed, _Display) else None,
+                    )
+            elif node in raising:
                 yield Finding(
                     node,
-                    "The check lacks bfloat16: it raises for a bfloat16 tensor",
-                    help="Check `x.is_floating_point()`, or add `torch.bfloat16` to the list",
-                    conditional=True,
-                    fix=partial(_adding, listed) if isinstance(listed, _Display) else None,
+                    f"The check raises for {raising[node]}",
+                    help=f"Let {raising[node]} through, or cast the tensor before it",
                 )
+
+
+def _raising(facts: ModuleFacts, dtypes: set[str]) -> dict[ast.Compare, str]:
+    """The comparisons of the dtypes of tensors that make the program raise for one of some dtypes, each with that."""
+    found: dict[ast.Compare, str] = {}
+    for seen in facts.evaluations(ast.Compare):
+        result = seen.result.value if isinstance(seen.result, Const) else None
+        if len(seen.node.ops) == 1 and isinstance(result, bool) and _raises(facts, seen.node, result):
+            asked = [one.dtypes for one in seen.operands if isinstance(one, Dtype) and one.dtypes]
+            given = next((min(one) for one in asked[:1] if len(one) == 1 and one <= dtypes), None)
+            if given is not None:
+                found.setdefault(seen.node, given)
+    return found
 
 
 def _lacks_bfloat16(facts: ModuleFacts, listed: ast.expr) -> bool:
