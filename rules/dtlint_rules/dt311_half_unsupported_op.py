@@ -32,7 +32,11 @@ _NO_KERNEL = (
     *("linalg.svd", "linalg.svdvals", "linalg.eigh", "linalg.eigvalsh", "linalg.eig", "linalg.eigvals", "linalg.qr"),
     *("linalg.solve", "linalg.cholesky", "linalg.cholesky_ex", "linalg.lu", "linalg.lu_factor", "linalg.det"),
     *("linalg.solve_triangular", "linalg.cond", "svd", "qr", "cholesky", "det", "svd_lowrank", "pca_lowrank", "lobpcg"),
-    *("triangular_solve", "cholesky_solve", "cholesky_inverse", "nn.functional.ctc_loss"),
+    *("triangular_solve", "cholesky_solve", "cholesky_inverse", "nn.functional.ctc_loss", "polar"),
+    *("geqrf", "orgqr", "ormqr", "linalg.householder_product", "linalg.ldl_factor", "linalg.ldl_factor_ex"),
+    *("lu", "linalg.lu", "linalg.lu_factor_ex", "linalg.solve_ex", "linalg.tensorsolve"),
+    *("special.erfcx", "special.ndtri", "special.log_ndtr", "special.zeta"),
+    *("special.bessel_j0", "special.bessel_j1", "special.bessel_y0", "special.bessel_y1"),
 )
 _NOT_TAKEN = (
     *(
@@ -46,7 +50,7 @@ _NOT_TAKEN = (
         "logdet",
         "slogdet",
     ),
-    *("linalg.slogdet", "linalg.matrix_rank"),
+    *("linalg.slogdet", "linalg.matrix_rank", "linalg.inv_ex", "linalg.tensorinv"),
 )
 _OPS = {
     **dict.fromkeys(_NO_KERNEL, _NOWHERE),
@@ -76,7 +80,8 @@ _OF_ITS_DTYPE = frozenset(
 _NOT_ALONE = frozenset(
     {
         *("linalg.solve", "linalg.lstsq", "linalg.solve_triangular", "triangular_solve", "cholesky_solve"),
-        *("lobpcg", "nn.init.orthogonal_"),
+        *("lobpcg", "nn.init.orthogonal_", "polar", "ormqr", "orgqr", "linalg.householder_product", "special.zeta"),
+        *("linalg.solve_ex", "linalg.tensorsolve"),
     }
 )
 """Those that take another tensor of the same dtype, or write into their operand: to cast one operand mends nothing."""
