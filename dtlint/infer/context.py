@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from dtlint.infer.domain.values import Address, CallPath, ProjectClass
     from dtlint.infer.state import Difference, Store
 
-__all__ = ["Arguments", "Context", "Frame", "NeverReturns", "Recorder", "Semantics", "TooLong", "region_in_view"]
+__all__ = [
+    "Arguments",
+    "Context",
+    "Frame",
+    "NeverReturns",
+    "Recorder",
+    "Semantics",
+    "TooLong",
+    "Unfit",
+    "region_in_view",
+]
 
 
 class TooLong(Exception):
@@ -29,6 +39,11 @@ class TooLong(Exception):
 
 class NeverReturns(Exception):
     """The expression under evaluation never gives a value: it raises, or calls what does."""
+
+
+class Unfit(NeverReturns):
+    """As far as is seen it raises for what it is given: there is no such item, None has no such attribute, arguments do not
+    fit. Programs are taken to run, so that more is there than was seen, unless this is what a `try` around it is for."""
 
 
 @dataclass(slots=True)
@@ -96,6 +111,7 @@ class Frame:
         yields: what a generator has given so far.
         on_yield: runs the block of a `with` where a generator's context yields.
         global_names, nonlocal_names: names that are declared so.
+        trying: the `try` statements under way that handle exceptions.
     """
 
     address: Address
@@ -111,6 +127,7 @@ class Frame:
     nonlocal_names: frozenset[str] = frozenset()
     outer: Address | None = None
     """The variables around it, for closures."""
+    trying: int = 0
 
 
 class Recorder:

@@ -109,7 +109,7 @@ PROGRAMS = {
 
         model = Model.made(3)
         y = model.table(4)  #
-        y = Model.table(4)  #
+        y = Model.table(4)  # float32
         y = model.halves(4)  #
         y = model.doubled  #
     """,

@@ -2338,6 +2338,7 @@ BENDS: dict[str, tuple[str, ...]] = {
     ),
     "special methods do what they usually do: descriptors, copying, casts of modules, `__torch_function__`": (
         "a module that says itself what a cast does to it",
+        "a mapping that fills itself",
         "a mode that gives something else than torch's ops do",
         "a hook of every module",
         "descriptors, and properties that are called",

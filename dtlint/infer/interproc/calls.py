@@ -4,12 +4,13 @@ the heap, so that it is not read again where nothing of that has changed.
 
 from __future__ import annotations
 
+import ast
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.context import Frame, NeverReturns
+from dtlint.infer.context import Frame, NeverReturns, Unfit
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -119,7 +120,8 @@ class Calls:
             NeverReturns: it raises for these arguments.
         """
         definition: FunctionDefinition = function.definition
-        if isinstance(function.receiver, Instance):  # whichever class it is of has a method of its own, perhaps
+        has_another = isinstance(function.receiver, Instance) or (definition.is_abstract and definition.model is None)
+        if has_another:  # of its class, perhaps
             ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
             return declared_result(ctx, definition) or TOP
         if function.receiver is not None:
@@ -128,7 +130,7 @@ class Calls:
             return definition.model(ctx, arguments)
         bound = bound_arguments(definition, arguments)
         if bound is None:
-            raise NeverReturns
+            raise Unfit
         for name, annotation in definition.numbers.items():
             if _is_open(bound[name]):
                 stated = declared_in(ctx, definition.module, annotation)
@@ -139,7 +141,12 @@ class Calls:
             return self._cached(ctx, function, bound, arguments.node)
         if definition.is_generator:
             return Partial(GENERATOR_CONTEXT, (function, *bound.values()), tuple(bound.items()))
-        result = self.run(ctx, function, bound, arguments.node)
+        try:
+            result = self.run(ctx, function, bound, arguments.node)
+        except NeverReturns:
+            if not isinstance(definition.node, ast.AsyncFunctionDef):
+                raise
+            return TOP  # the call gives a coroutine at once, which may run on for ever
         if _is_open(result):
             stated = declared_result(ctx, definition)
             if stated is not None and all(isinstance(one, _PLAIN) or one == NO_TENSOR for one in choices(stated)):
@@ -302,6 +309,9 @@ class Calls:
             while True:
                 running.provisional.clear()
                 summary = self._read(ctx, function, bound, path, on_yield)
+                if running.recursive and summary.result is None and running.assumed is None:
+                    running.assumed = TOP  # what it has changed until there makes the inner call return
+                    continue
                 if not running.recursive or summary.result == running.assumed or summary.result is None:
                     return summary
                 known = running.assumed
@@ -400,8 +410,6 @@ class Calls:
 
     def _body(self, ctx: Context, definition: FunctionDefinition, frame: Frame) -> Value | None:
         """Run the statements; the state behind is where all returns meet. None where there are none."""
-        import ast
-
         store = ctx.store
         if isinstance(definition.node, ast.Lambda):
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.context import Arguments, Context, Frame, NeverReturns
+from dtlint.infer.context import Arguments, Context, Frame, NeverReturns, Unfit
 from dtlint.infer.domain.values import (
     TOP,
     Bound,
@@ -194,7 +194,7 @@ class Engine:
             is_given = callee.symbol is not None or _is_of_receiver(ctx, arguments.node)
             return result_of_unseen(ctx, arguments) if is_given else TOP
         if isinstance(callee, Const):
-            raise NeverReturns
+            raise Unfit
         return TOP
 
     def _call_partial(self, ctx: Context, callee: Partial, arguments: Arguments) -> Value:

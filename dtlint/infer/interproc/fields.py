@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.context import Arguments, Unfit
 from dtlint.infer.domain.values import (
     TOP,
     Const,
@@ -121,7 +121,7 @@ def fill(ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> No
     if _has_unseen_fields(cls):
         ctx.store.overwrite(made.address, ANYTHING, Const(True))
     elif (over or beyond) and arguments.complete and not loose:
-        raise NeverReturns
+        raise Unfit
     passed: list[Value] = []
     for field, value in values:
         if field.passed_on:
@@ -159,7 +159,7 @@ def made_tuple(ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
     """A named tuple."""
     values, over, beyond = _bound(ctx, cls, arguments)
     if (over or beyond) and arguments.complete:
-        raise NeverReturns
+        raise Unfit
     return Tuple(tuple(value for _, value in values), tuple(field.name for field, _ in values), cls)
 
 

@@ -98,6 +98,19 @@ class FunctionDefinition:
         """Does its text name the method of a GradScaler that refuses float16 gradients?"""
         return UNSCALING in self._attributes
 
+    @cached_property
+    def is_abstract(self) -> bool:
+        """Is it a method that subclasses are to write, which raises NotImplementedError?"""
+        if self.owner is None or isinstance(self.node, ast.Lambda):
+            return False
+        body = [
+            one for one in self.node.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        ]
+        if len(body) != 1 or not isinstance(body[0], ast.Raise):
+            return False
+        raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
+        return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
     @property
     def is_generator(self) -> bool:
         """Does it yield?"""

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.context import Arguments, NeverReturns, Unfit
 from dtlint.infer.domain.interval import Range
 from dtlint.infer.domain.lattice import join, join_all, number_of
 from dtlint.infer.domain.values import (
@@ -546,7 +546,7 @@ def _object_getattribute(ctx: Context, arguments: Arguments) -> Value:
         return TOP
     found = ctx.semantics.own_attribute(ctx, owner, name.value, arguments.node)
     if found is None:
-        raise NeverReturns
+        raise Unfit
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.context import Arguments, Unfit
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -148,7 +148,7 @@ def _pop(ctx: Context, arguments: Arguments) -> Value:
     content = _content(ctx, arguments)
     if isinstance(content, Tuple):
         if not content.items:
-            raise NeverReturns
+            raise Unfit
         if len(arguments.args) == 1:
             _set(ctx, arguments, Tuple(content.items[:-1]))
             return content.items[-1]
@@ -337,7 +337,7 @@ def _item_of_dict(ctx: Context, arguments: Arguments) -> Value:
     if found is not None:
         return found
     if isinstance(key, Const) and content.rest is None:
-        raise NeverReturns
+        raise Unfit
     return _any_value(content) if not isinstance(key, Const) or content.rest is None else content.rest
 
 
@@ -378,7 +378,7 @@ def _get_place(ctx: Context, arguments: Arguments) -> Value:
     if isinstance(content, Tuple) and isinstance(place, Const) and type(place.value) is int:
         if -len(content.items) <= place.value < len(content.items):
             return content.items[place.value]
-        raise NeverReturns
+        raise Unfit
     return TOP if isinstance(place, Const) and isinstance(place.value, tuple) else _any(content)
 
 

@@ -110,7 +110,7 @@ def _getattr(ctx: Context, arguments: Arguments) -> Value:
     Raises:
         NeverReturns: there is none of that name.
     """
-    from dtlint.infer.context import NeverReturns
+    from dtlint.infer.context import Unfit
 
     owner, name = arguments.args[0], arguments.get(1, "name")
     if not isinstance(owner, Ref) or not isinstance(name, Const):
@@ -124,7 +124,7 @@ def _getattr(ctx: Context, arguments: Arguments) -> Value:
         return TOP
     if ctx.store.read(owner.address, ANYTHING) is not None:
         return TOP
-    raise NeverReturns
+    raise Unfit
 
 
 @model("torch.nn.Module.__setattr__")

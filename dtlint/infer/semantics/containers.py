@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.context import Arguments, NeverReturns, Unfit
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -65,7 +65,7 @@ def subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value:
                 continue
             result = found if result is None else join(result, found)
     if result is None:
-        raise NeverReturns
+        raise Unfit
     return result
 
 
@@ -110,7 +110,7 @@ def _of_sequence(value: Tuple | Many, index: Value) -> Value:
         if -len(value.items) <= index.value < len(value.items):
             item: Value = value.items[index.value]
             return item
-        raise NeverReturns
+        raise Unfit
     if _is_slice(index):
         assert isinstance(index, Const)
         if index.value[1:] == ("?",):
@@ -136,14 +136,14 @@ def of_mapping(content: Mapping, key: Value) -> Value:
             return found if content.rest is None or isinstance(key, Const) else join(found, content.rest)
     if isinstance(key, (Const, Dtype)):
         if content.rest is None:
-            raise NeverReturns
+            raise Unfit
         return content.rest
     held = [found for _, one in content.items if (found := present(one)) is not None]
     if content.rest is not None:
         held.append(content.rest)
     result = join_all(held)
     if result is None:
-        raise NeverReturns
+        raise Unfit
     return result
 
 

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.context import Arguments, NeverReturns, Unfit
 from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     NO_TENSOR,
@@ -49,7 +49,12 @@ def evaluate(ctx: Context, node: ast.expr) -> Value:
     function = _EVALUATE.get(type(node))
     if function is None:
         return TOP
-    value = function(ctx, node)
+    try:
+        value = function(ctx, node)
+    except Unfit:
+        if ctx.frame.trying:
+            raise
+        value = TOP
     recorder = ctx.recorder
     if recorder is not None and type(node) in _RECORDED:
         recorder.expression(node, value, ctx.frame)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.context import NeverReturns
+from dtlint.infer.context import Unfit
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
     TOP,
@@ -24,6 +24,8 @@ from dtlint.infer.models import plain_tensors
 from dtlint.infer.models.departures import marked, tell_written
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Address
 
@@ -123,6 +125,18 @@ def assign(ctx: Context, target: ast.expr, value: Value) -> None:
         _unpack(ctx, target, value)
 
 
+def _unpack_unknown(ctx: Context, targets: Sequence[ast.expr]) -> None:
+    """Unpack what has another number of items, as far as is seen.
+
+    Raises:
+        Unfit: a `try` around it is for that.
+    """
+    if ctx.frame.trying:
+        raise Unfit
+    for one in targets:
+        assign(ctx, one.value if isinstance(one, ast.Starred) else one, TOP)
+
+
 def _unpack(ctx: Context, target: ast.Tuple | ast.List, value: Value) -> None:
     items = ctx.semantics.items(ctx, value, target)
     targets = target.elts
@@ -131,13 +145,15 @@ def _unpack(ctx: Context, target: ast.Tuple | ast.List, value: Value) -> None:
         given = items.items
         if starred is None:
             if len(given) != len(targets):
-                raise NeverReturns
+                _unpack_unknown(ctx, targets)
+                return
             for one, item in zip(targets, given, strict=True):
                 assign(ctx, one, item)
             return
         behind = len(targets) - starred - 1
         if len(given) < starred + behind:
-            raise NeverReturns
+            _unpack_unknown(ctx, targets)
+            return
         middle = given[starred : len(given) - behind]
         for one, item in zip(targets[:starred], given, strict=False):
             assign(ctx, one, item)

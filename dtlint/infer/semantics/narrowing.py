@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.context import NeverReturns
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
+    TOP,
     Array,
     Bound,
     Const,
@@ -58,6 +59,25 @@ def narrow(ctx: Context, test: ast.expr, holds: bool) -> None:
         _narrow_call(ctx, test, holds)
     elif isinstance(test, (ast.Name, ast.Attribute)):
         _keep(ctx, test, lambda value: ctx.semantics.truth(ctx, value) is not (not holds))
+
+
+def forget(ctx: Context, test: ast.expr) -> None:
+    """Forget what a test asks of: names and attributes that are taken for true, compared, or asked for what they are."""
+    waiting: list[ast.expr] = [test]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.UnaryOp):
+            waiting.append(part.operand)
+        elif isinstance(part, ast.BoolOp):
+            waiting += part.values
+        elif isinstance(part, ast.Compare):
+            waiting.append(part.left)
+        elif isinstance(part, ast.Call):
+            waiting += part.args[:1]
+        elif isinstance(part, (ast.Name, ast.Attribute)):
+            cell = _cell(ctx, part, True)
+            if cell is not None and ctx.store.read(*cell) is not None:
+                ctx.store.overwrite(*cell, TOP)
 
 
 def _deciding(ctx: Context, tests: list[ast.expr], holds: bool) -> Callable[[], bool]:

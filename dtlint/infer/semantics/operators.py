@@ -7,7 +7,7 @@ import operator as python
 from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.context import Arguments, NeverReturns
+from dtlint.infer.context import Arguments, NeverReturns, Unfit
 from dtlint.infer.domain.interval import ANY
 from dtlint.infer.domain.lattice import category_of, join, join_all, number_of
 from dtlint.infer.domain.values import (
@@ -86,7 +86,7 @@ def binary(ctx: Context, operator: type[ast.operator], left: Value, right: Value
                 continue
             result = value if result is None else join(result, value)
     if result is None:
-        raise NeverReturns
+        raise Unfit
     return result
 
 
@@ -154,7 +154,7 @@ def _of_constants(function: Callable[[Any, Any], Any], left: object, right: obje
     try:
         result = function(left, right)
     except ZeroDivisionError:
-        raise NeverReturns from None
+        raise Unfit from None
     except (TypeError, ValueError, OverflowError):
         return None
     return Const(result) if not isinstance(result, int) or abs(result) < _LARGEST**4 else Number(Category.INTEGER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from dtlint.infer.context import Exits, NeverReturns, TooLong
+from dtlint.infer.context import Exits, NeverReturns, TooLong, Unfit
 from dtlint.infer.domain.lattice import join, join_all, widen
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -18,13 +18,14 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
-from dtlint.infer.semantics import names, operators
+from dtlint.infer.semantics import names, narrowing, operators
 from dtlint.infer.semantics.branches import alternatives, do_on_each_way_out, ways_out
 from dtlint.infer.semantics.expressions import evaluate
 from dtlint.infer.semantics.iterations import is_unrolled, makes_objects, once_more
 from dtlint.infer.semantics.matching import match_statement
 from dtlint.infer.semantics.narrowing import narrow
 from dtlint.infer.semantics.regions import with_statement
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,6 +53,11 @@ def execute(ctx: Context, body: Sequence[ast.stmt]) -> bool:
         try:
             if not function(ctx, node):
                 return False
+        except Unfit:
+            if ctx.frame.trying:
+                return False
+            if isinstance(node, ast.AugAssign):
+                names.assign(ctx, node.target, TOP)
         except NeverReturns:
             return False
     return True
@@ -141,8 +147,11 @@ def _raise(ctx: Context, node: ast.Raise) -> bool:
 
 def _assert(ctx: Context, node: ast.Assert) -> bool:
     if ctx.semantics.truth(ctx, evaluate(ctx, node.test)) is False:
-        return False
-    narrow(ctx, node.test, True)
+        return _is_past(ctx, node.test, True)
+    try:
+        narrow(ctx, node.test, True)
+    except NeverReturns:
+        return _is_past(ctx, node.test, True)
     return True
 
 
@@ -156,9 +165,24 @@ def _if(ctx: Context, node: ast.If) -> bool:
 
         return run
 
-    if known is not None:
+    if known is None:
+        return alternatives(ctx, [branch(True), branch(False)])
+    taken, other = (node.body, node.orelse) if known else (node.orelse, node.body)
+    if not taken or not isinstance(taken[-1], ast.Raise):
         return branch(known)()
-    return alternatives(ctx, [branch(True), branch(False)])
+    return alternatives(ctx, [branch(known), lambda: _is_past(ctx, node.test, not known) and execute(ctx, other)])
+
+
+def _is_past(ctx: Context, test: ast.expr, holds: bool) -> bool:
+    """A check that fails, as far as is seen, ends no program that runs: more is there than was seen. What it asks of is not
+    known behind it. A check of a dtype does end it, and one that never holds."""
+    for part in nodes([test]):
+        if isinstance(part, ast.Attribute) and part.attr == "dtype":
+            return False
+    if isinstance(test, ast.Constant):
+        return False
+    narrowing.forget(ctx, test)
+    return True
 
 
 # -- loops ---------------------------------------------------------------------------------------------------------------
@@ -341,9 +365,12 @@ def _try(ctx: Context, node: Any) -> bool:
     left = ways_out(ctx)
     mark = store.mark()
     store.watch()
-    reached = (
-        execute_up_to_missing(ctx, node.body) if any(map(_catches_import, node.handlers)) else execute(ctx, node.body)
-    )
+    ctx.frame.trying += bool(node.handlers)
+    try:
+        run = execute_up_to_missing if any(map(_catches_import, node.handlers)) else execute
+        reached = run(ctx, node.body)
+    finally:
+        ctx.frame.trying -= bool(node.handlers)
     seen = store.unwatch()
     ends: list[Difference] = []
     if reached and (not node.orelse or execute(ctx, node.orelse)):
