@@ -143,6 +143,8 @@ class Diagnostic:
     """Does it rest on what nothing in view says, such as a half input? Only `--preview` reports it then."""
     in_run: InRun | None = None
     """What a run says of it, where one is named."""
+    under: tuple[str, ...] = ()
+    """The assumptions about inputs and weights that it rests on, by name."""
 
     @property
     def sort_key(self) -> tuple[str, int, Span, str, str]:

@@ -38,7 +38,7 @@ class Known(NamedTuple):
 
     diagnostics: list[Diagnostic]
     support: list[Support]
-    would_break: int | None = None
+    would_break: list[Diagnostic] | None = None
 
 
 class Cache:
@@ -71,7 +71,8 @@ class Cache:
             if known is None or any(digest(path) != held for path, held in known["rests on"].items()):
                 return None
             support = [Support(one[0], one[1], one[2], one[3], Verdict[one[4]]) for one in known["support"]]
-            return Known(decode(known["diagnostics"]), support, known["would break"])
+            would_break = None if known["would break"] is None else decode(known["would break"])
+            return Known(decode(known["diagnostics"]), support, would_break)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
@@ -85,7 +86,7 @@ class Cache:
             "rests on": dict(rests_on),
             "diagnostics": encode(result.diagnostics),
             "support": [[one.assumption, one.path, one.line, one.function, one.verdict.name] for one in result.support],
-            "would break": result.would_break,
+            "would break": None if result.would_break is None else encode(result.would_break),
         }
         self._shelf.put(key, json.dumps(entry, separators=(",", ":")).encode())
 
@@ -143,6 +144,7 @@ def encode(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
             "lines": diagnostic.lines,
             "noqa_line": diagnostic.noqa_line,
             "conditional": diagnostic.conditional,
+            "under": diagnostic.under,
         }
         for diagnostic in diagnostics
     ]
@@ -169,6 +171,7 @@ def decode(entry: Any) -> list[Diagnostic]:
             lines=tuple((number, line) for number, line in item["lines"]),
             noqa_line=item["noqa_line"],
             conditional=item["conditional"],
+            under=tuple(item["under"]),
         )
         for item in entry
     ]

@@ -121,5 +121,6 @@ def _diagnostic(
         lines=source.frame(span, *(where for where, _, _ in noted)),
         noqa_line=location.span.end_line,
         conditional=finding.conditional,
+        under=suspicion.under,
     )
     return diagnostic, (span.line, span.end_line)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.confirm import Confirmed
+    from dtlint.check.judge import Judged
     from dtlint.check.project import Reported
     from dtlint.check.reader import Reader
     from dtlint.check.verdict import Support
@@ -52,7 +53,7 @@ class Checked:
     """The rules that have not judged the whole file."""
     support: list[Support] = field(default_factory=list)
     """How the public functions stand under each assumption."""
-    would_break: int | None = None
+    would_break: list[Diagnostic] | None = None
     """The places that would be reported under half, where that was looked at."""
 
 
@@ -115,15 +116,17 @@ def diagnose(
             checked.diagnostics = [hygiene.syntax_diagnostic(source, error)]
         return checked
     found: list[Confirmed] = []
+    breaking: list[Confirmed] | None = None
     withheld: list[Withheld] = []
-    checked.would_break = 0 if glance and tree is None else None
-    if tree is not None and wanted:
+    if tree is not None and (wanted or glancing):
         with _deeper():
-            found, withheld = _confirmed(source, tree, wanted, settings, checked, reader, assumptions, glancing)
+            found, withheld, breaking = _confirmed(
+                source, tree, wanted, settings, checked, reader, assumptions, glancing
+            )
     found += _of_project(source, rules, found, reported)
     if reported and tree is None:
         tree = ast.parse(source.text)
-    spans = [span for _, span in (*found, *withheld)]
+    spans = [span for _, span in (*found, *withheld, *(breaking or ()))]
     suppressions = Suppressions.of(source, [_around(first, tree) for first, _ in spans] if tree is not None else [])
     for rule, (first, last) in withheld:
         suppressions.covers(rule.code, first, last, rule.name)
@@ -135,6 +138,12 @@ def diagnose(
     if checked.crashed:
         rules = [rule for rule in rules if rule.code not in checked.crashed]
     checked.diagnostics += hygiene.unused_diagnostics(suppressions, rules)
+    if breaking is not None:
+        checked.would_break = [
+            one for one, (first, last) in breaking if not suppressions.covers(one.code, first, last, one.name)
+        ]
+    elif glance and tree is None:
+        checked.would_break = []
     return checked
 
 
@@ -223,21 +232,21 @@ def _confirmed(
     reader: Reader | None,
     assumptions: Sequence[Assumption],
     glance: Sequence[AnyRule],
-) -> tuple[list[Confirmed], list[Withheld]]:
-    """What the rules whose trigger words stand in the file find, and what of it is not reported. Those of one file alone
-    load inference, or libcst."""
+) -> tuple[list[Confirmed], list[Withheld], list[Confirmed] | None]:
+    """What the rules whose trigger words stand in the file find, what of it is not reported, and what they would find under
+    half, where that is looked at. Those of one file alone load inference, or libcst."""
     from dtlint.check.judge import judge
     from dtlint.check.patience import bounded
     from dtlint.check.reader import Reader
 
     found: list[Confirmed] = []
+    breaking: list[Confirmed] | None = None
     withheld: list[Withheld] = []
     reader = reader or Reader()
     reader.declared = settings.declared
     with bounded(source.text.count("\n")):
         looking = [rule.load() for rule in glance]
         judged = judge(tree, source, [rule.load() for rule in rules], reader, assumptions, looking)
-        checked.would_break = judged.would_break
         checked.crashes, checked.crashed, checked.support = judged.crashes, judged.crashed, judged.support
         concerning = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         judged.suspicions = [each for each in concerning if settings.preview or not each.finding.conditional]
@@ -249,4 +258,22 @@ def _confirmed(
             from dtlint.check.confirm import confirm
 
             found = confirm(judged, source, tree, settings, reader.source)
-    return found, withheld
+        if judged.would_break is not None:
+            breaking = _would_break(judged, found, source, tree, settings, reader)
+    return found, withheld, breaking
+
+
+def _would_break(
+    judged: Judged, found: Sequence[Confirmed], source: Source, tree: ast.Module, settings: Settings, reader: Reader
+) -> list[Confirmed]:
+    """What would be reported under half beside what was found, without the fixes, which nobody asks for."""
+    from dtlint.check.confirm import confirm
+    from dtlint.check.judge import Judged as Suspected
+
+    concerning = [each for each in judged.would_break or () if settings.concerned(each.finding.until)]
+    if not concerning:
+        return []
+    known = {(one.code, one.location) for one, _ in found}
+    unfixed = [replace(each, finding=replace(each.finding, fix=None)) for each in concerning]
+    breaking = confirm(Suspected(unfixed), source, tree, settings, reader.source)
+    return [(one, lines) for one, lines in breaking if (one.code, one.location) not in known]

@@ -76,8 +76,8 @@ class Result:
     """The file as it should become, where it should."""
     support: list[Support] = field(default_factory=list)
     """How its public functions stand under each assumption."""
-    would_break: int | None = None
-    """The places in it that would be reported under half, where that was looked at."""
+    would_break: list[Diagnostic] | None = None
+    """What would be reported of it under half beside the others, where that was looked at."""
 
 
 def finish(

@@ -13,7 +13,6 @@ from dtlint.check.reader import Reader
 from dtlint.check.support import consequence, entries, supported
 from dtlint.check.verdict import Support, Verdict
 from dtlint.check.witness import witness
-from dtlint.diagnostic import Severity
 from dtlint.dtypes.assumption import ASSUMPTIONS, SINGLE
 from dtlint.infer.context import TooLong
 from dtlint.unexpected import in_one_line
@@ -53,7 +52,7 @@ class Judged:
     """The rules that have not judged the whole file: what they are silent about may still be there."""
     support: list[Support] = field(default_factory=list)
     """How the public functions stand under each assumption."""
-    would_break: int | None = None
+    would_break: list[Suspicion] | None = None
     """The places that would be reported under half, where that was asked for."""
 
 
@@ -81,9 +80,8 @@ def judge(
     if assumptions:
         judged.suspicions += _under(facts, rules, source, judged, reader, assumptions)
     elif glance and facts.broken_off is None:
-        breaking = _under(facts, glance, source, Judged(list(judged.suspicions)), reader, [ASSUMPTIONS["half"]])
-        told = [one.finding for one in breaking if (one.finding.severity or one.rule.severity) is not Severity.INFO]
-        judged.would_break = len({(one.node.lineno, one.node.col_offset) for one in told})
+        aside = Judged(list(judged.suspicions))
+        judged.would_break = _under(facts, glance, source, aside, reader, [ASSUMPTIONS["half"]])
     return judged
 
 

@@ -50,8 +50,8 @@ class Outcome:
     """How the public functions stand under each assumption."""
     glanced_at: int = 0
     """The files in which it was looked at how much would be reported under half,"""
-    would_break: int = 0
-    """and the places in them."""
+    would_break: list[Diagnostic] = field(default_factory=list)
+    """and that, beside the diagnostics."""
     enabled: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files, as they are shown, each with the rules that were on for it."""
     previewed: set[str] = field(default_factory=set)
@@ -99,6 +99,9 @@ def run(
     if cache is not None and missing:
         cache.prune()
     outcome = gather(results[job.path] for job in jobs)
+    asked = {id(one) for one in outcome.would_break}
+    together = without_echoes([*outcome.diagnostics, *outcome.would_break])
+    outcome.would_break = [one for one in together if id(one) in asked]
     outcome.diagnostics = without_echoes(outcome.diagnostics)
     outcome.errors += project.errors
     outcome.enabled = {job.shown: job.codes for job in jobs}
@@ -180,7 +183,7 @@ def gather(results: Iterable[Result]) -> Outcome:
         outcome.added += result.added
         outcome.support += result.support
         outcome.glanced_at += result.would_break is not None
-        outcome.would_break += result.would_break or 0
+        outcome.would_break += result.would_break or ()
         outcome.differences += [result.difference] if result.difference else []
     outcome.diagnostics.sort(key=lambda diagnostic: diagnostic.sort_key)
     return outcome

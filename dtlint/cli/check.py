@@ -31,6 +31,18 @@ __all__ = ["command"]
 
 FOR_PEOPLE = frozenset({"full", "concise"})
 """Formats that a summary follows; any other must hold nothing but the report."""
+_SHAPING = (
+    "select",
+    "ignore",
+    "extend_select",
+    "preview",
+    "target_torch",
+    "config",
+    "isolated",
+    "force_exclude",
+    "baseline",
+)
+"""Options on which it depends what is found."""
 MANY = 3
 """Files that are told one by one, where there is nothing to say of any."""
 COUNTED = FOR_PEOPLE | {"json"}
@@ -184,7 +196,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
         writable(file)
     refuse_twice(files)
     try:
-        code = _check(paths or (".",), options)
+        code = _check(paths or (".",), {**options, "paths": paths})
     except (ConfigError, PatternError, UnfitPath) as error:
         raise click.UsageError(str(error)) from None
     if code:
@@ -569,7 +581,7 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
     if not found:
         if outcome.checked and not outcome.errors and not outcome.fixed:
             yield "All checks passed!"
-        yield from _hint(outcome)
+        yield from _hint(outcome, options)
         return
     severities = [diagnostic.severity.value for diagnostic in found]
     parts = [
@@ -577,20 +589,45 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
         for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "note"))
         if severity in severities
     ]
-    yield f"Found {_count(len(found), 'problem')} ({', '.join(parts)})."
+    under = sum(bool(one.under) for one in found)
+    names = dict.fromkeys(name for one in found for name in one.under)
+    of_them = f", {under} of them under {' and '.join(names)}" if 0 < under < len(found) else ""
+    yield f"Found {_count(len(found), 'problem')} ({', '.join(parts)}){of_them}."
     if any(one.in_run is not None for one in found):
         from dtlint.trace.verdicts import counted
 
         yield f"By the run: {counted(found)}."
     yield from _fixable(found, options)
-    yield from _hint(outcome)
+    yield from _hint(outcome, options)
 
 
-def _hint(outcome: Outcome) -> Iterator[str]:
-    """What nobody has asked for, where it is worth asking."""
+def _hint(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
+    """What nobody has asked for, where it is worth asking: what the command that asks for it reports beside the rest."""
     if outcome.would_break:
         least = "At least " if outcome.glanced_at < outcome.checked else ""
-        yield f"{least}{_count(outcome.would_break, 'place')} would break under half: `dtlint check --assume half`"
+        more = " more" if outcome.diagnostics else ""
+        problems = "problem" if len(outcome.would_break) == 1 else "problems"
+        yield (
+            f"{least}{len(outcome.would_break)}{more} {problems} if inputs and weights are float16:"
+            f" `{_again(options, '--assume', 'half')}`"
+        )
+
+
+def _again(options: Mapping[str, Any], *more: str) -> str:
+    """This command with more options, as it is typed."""
+    words = ["dtlint", "check", *more]
+    for name in _SHAPING:
+        value = options[name]
+        if isinstance(value, tuple):
+            value = (".".join if name == "target_torch" else ",".join)(map(str, value))
+        if value:
+            words += [_flag(name)] if value is True else [_flag(name), str(value)]
+    words += options["paths"]
+    if sys.platform == "win32":
+        from subprocess import list2cmdline as typed
+    else:
+        from shlex import join as typed
+    return typed(words)
 
 
 def _fixable(found: Sequence[Diagnostic], options: Mapping[str, Any]) -> Iterator[str]:

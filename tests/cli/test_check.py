@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -339,7 +341,7 @@ def test_a_clean_file_loads_nothing_heavy() -> None:
 
 HALF = "import torch\n\n\ndef solved(x: torch.Tensor) -> torch.Tensor:\n    return torch.linalg.inv(x) + 1e-9\n"
 LEAVING = "import torch\n\n\ndef shifted(x: torch.Tensor) -> torch.Tensor:\n    return x * torch.ones(3).cos()\n"
-HINT = "1 place would break under half: `dtlint check --assume half`"
+HINT = "2 problems if inputs and weights are float16: `dtlint check --assume half library.py`"
 
 
 def test_the_last_line_says_how_much_would_break_under_half() -> None:
@@ -347,21 +349,46 @@ def test_the_last_line_says_how_much_would_break_under_half() -> None:
     Path("other.py").write_text("print('no tensors')\n")
     for _ in range(2):  # the second time from the cache
         result = check("library.py", "other.py")
-        assert result.stdout.splitlines()[-2:] == ["All checks passed!", HINT]
+        assert result.stdout.splitlines()[-2:] == [
+            "All checks passed!",
+            HINT.replace("library.py", "library.py other.py"),
+        ]
         assert result.exit_code == 0
-    Path("leaving.py").write_text(LEAVING)
-    assert check("library.py", "leaving.py").stdout.splitlines()[-1] == HINT.replace("1 place", "2 places")
-    assert "would break" not in check("--quiet", "library.py").stdout
-    assert "would break" not in check("--assume", "bfloat16", "library.py").stdout
-    assert "would break" not in check("--output-format", "json", "library.py").stdout
-    assert "would break" not in check("other.py").stdout
+    assert "if inputs and weights" not in check("--quiet", "library.py").stdout
+    assert "if inputs and weights" not in check("--assume", "bfloat16", "library.py").stdout
+    assert "if inputs and weights" not in check("--output-format", "json", "library.py").stdout
+    assert "if inputs and weights" not in check("other.py").stdout
 
 
 def test_of_many_files_a_few_are_looked_at_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dtlint.check.run.GLANCES", 2)
     for name in "abcd":
         Path(f"{name}.py").write_text(HALF)
-    assert check(".").stdout.splitlines()[-1] == HINT.replace("1 place", "At least 2 places")
+    assert check(".").stdout.splitlines()[-1] == HINT.replace("2 problems", "At least 4 problems").replace(
+        "library.py", "."
+    )
+
+
+def test_the_command_of_the_hint_finds_as_much_more_as_the_hint_says() -> None:
+    """Ordinary findings, a call that leads to a place in another file, a silenced one, and a path with a space."""
+    folder = Path("my src")
+    folder.mkdir()
+    (folder / "library.py").write_text(
+        HALF + "\n\ndef silenced(x: torch.Tensor):\n    return torch.linalg.inv(x)  # noqa\n"
+    )
+    (folder / "leaving.py").write_text(LEAVING)
+    (folder / "calls.py").write_text(
+        "import torch\nfrom library import solved\n\n\ndef both(x: torch.Tensor):\n    return solved(x)\n"
+    )
+    (folder / "old.py").write_text(BAD)
+    first = check("my src", "--ignore", "DT403")
+    found = re.search(r"^Found (\d+) problem", first.stdout, re.MULTILINE)
+    hint = re.search(r"^(\d+) more problems? if .*: `dtlint (check .*)`$", first.stdout, re.MULTILINE)
+    assert found and hint and hint[2] == "check --assume half --ignore DT403 'my src'"
+    second = check(*shlex.split(hint[2])[1:]).stdout
+    assert f"Found {int(found[1]) + int(hint[1])} problems" in second
+    assert f", {hint[1]} of them under half." in second
+    assert not set(re.findall(r"^warning.*$", first.stdout, re.MULTILINE)) - set(second.splitlines())
 
 
 def test_a_project_that_says_what_it_supports_needs_no_hint() -> None:
