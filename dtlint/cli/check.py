@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from dtlint.cli.outputs import outputs_of, refuse_overwriting, refuse_twice, writable, write_file
+from dtlint.cli.typed import typed
 from dtlint.report import FORMATS
 from dtlint.report.filename import STDIN
 
@@ -623,10 +624,6 @@ def _again(options: Mapping[str, Any], *more: str) -> str:
         if value:
             words += [_flag(name)] if value is True else [_flag(name), str(value)]
     words += options["paths"]
-    if sys.platform == "win32":
-        from subprocess import list2cmdline as typed
-    else:
-        from shlex import join as typed
     return typed(words)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dtlint.cli.typed import typed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from dtlint.source.file import Source
 
 __all__ = ["command"]
+
+_MOST_NAMED = 5
+"""Expressions of a line that are named where another one is asked for."""
 
 
 def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> Assumption | None:
@@ -38,8 +43,26 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> A
     return assumption
 
 
+def _file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None:
+        _demand_file(value, "PATH")
+    return value
+
+
+def _demand_file(path: Path, named_by: str) -> None:
+    """Refuse what is no file, and say which may be meant."""
+    if path.is_dir():
+        inside = next(iter(sorted(path.glob("[!_]*.py"))), None)
+        such = "" if inside is None else f", such as {inside}"
+        raise click.BadParameter(
+            f"{path} is a directory; name one file{such}. `dtlint check` reads directories", param_hint=named_by
+        )
+    if not path.exists():
+        raise click.BadParameter(f"there is no file {path}", param_hint=named_by)
+
+
 @click.command(name="infer")
-@click.argument("path", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", required=False, callback=_file, type=click.Path(path_type=Path))
 @click.option(
     "--at",
     metavar="FILE:LINE:COL",
@@ -356,7 +379,7 @@ def _tell(
     from dtlint.infer.claims.account import shown
     from dtlint.infer.claims.bindings import assigned
 
-    file, cell, line, column = _place(at)
+    file, cell, line, column = _place(at, program)
     account = _told(program or file, assumption, no_cache)
     path = _absolute(file)
     name, found = "", None
@@ -370,15 +393,31 @@ def _tell(
     if not steps:
         steps = _of_run(account, path, line, column - 1, seen)
     if not steps:
-        raise click.UsageError(
-            f"nothing at {at} is known to be a tensor; point at an expression that `dtlint infer` shows"
-        )
+        raise click.UsageError(f"nothing at {at} is known to be a tensor; {_instead(account, path, file, line)}")
     if output_format == "json":
         _print_json(_step_as_json(account, step) for step in steps)
         return
     click.echo(f"{name or steps[0].expression}: {steps[0].symbolic or shown(steps[0].dtypes)}")
     for step in steps:
         click.echo(f"  {_in_words(account, step)}")
+
+
+def _instead(account: Account, path: Path, file: Path, line: int) -> str:
+    """Where to point instead, in a file of a program at a line of its text."""
+    from dtlint.infer.claims.account import text
+
+    if path not in account.files:
+        return f"{account.path.name} does not import {file}: name a program that does, or {file} alone"
+    source = account.source(path)
+    lines = len(source.text.splitlines())
+    if source.notebook is None and line > lines:
+        return f"{file} ends at line {lines}"
+    there = {claim.span: None for claim in account.claims().get(path, ()) if claim.span.line == line}
+    if not there:
+        return f"`{typed(['dtlint', 'infer', str(file)])}` shows what is"
+    spans = list(there)[:_MOST_NAMED]
+    known = [f"`{text(source, span)}` at column {source.location(span).span.column + 1}" for span in spans]
+    return f"on this line dtypes are known of {', '.join(known)}"
 
 
 def _with_run(step: Step, seen: Seen) -> Step:
@@ -424,14 +463,16 @@ def _step_as_json(account: Account, step: Step) -> dict[str, object]:
     }
 
 
-def _place(at: str) -> tuple[Path, int | None, int, int]:
+def _place(at: str, program: Path | None) -> tuple[Path, int | None, int, int]:
     """The file, cell, line and column of FILE:LINE:COL or FILE:cell 3:LINE:COL; the file's own name may hold colons."""
     found = re.fullmatch(r"(?P<name>.+?)(?::cell (?P<cell>\d+))?:(?P<line>\d+):(?P<column>\d+)", at)
     if found is None or not (int(found["line"]) and int(found["column"])):
-        raise click.BadParameter(f"{at!r} is no place; write it like model.py:31:12", param_hint="--at")
+        line = re.fullmatch(r"(?:(?P<name>.*[^\d:]):)?(?P<line>\d+)", at)
+        name = (line and line["name"]) or program or "model.py"
+        wanted = f"{name}:{line['line'] if line else 31}:12"
+        raise click.BadParameter(f"{at!r} is no place: write file, line and column, like {wanted}", param_hint="--at")
     file = Path(found["name"])
-    if not file.is_file():
-        raise click.BadParameter(f"there is no file {file}", param_hint="--at")
+    _demand_file(file, "--at")
     return file, int(found["cell"]) if found["cell"] else None, int(found["line"]), int(found["column"])
 
 

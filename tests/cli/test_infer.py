@@ -83,7 +83,7 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     result = infer(tmp_path / "missing.py")
     assert result.exit_code == 2
-    assert "does not exist" in result.output
+    assert "there is no file" in result.output
 
 
 def test_what_is_not_bound_goes_by_its_text(tmp_path: Path) -> None:
@@ -192,18 +192,27 @@ def test_a_cell_that_does_not_parse_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("{}", "is no place; write it like model.py:31:12"),
+        ("{}", "is no place: write file, line and column, like model.py:31:12"),
+        ("{}:4", "is no place: write file, line and column, like {}:4:12"),
         ("{}:0:1", "is no place"),
         ("{}x:1:1", "there is no file"),
         ("{}:cell 2:1:1", "only notebooks have cells"),
-        ("{}:1:1", "is known to be a tensor"),
-        ("{}:99:1", "is known to be a tensor"),
+        ("{}:1:1", "is known to be a tensor; `dtlint infer {}` shows what is"),
+        ("{}:4:4", "on this line dtypes are known of `x` at column 5, `x * 2` at column 5"),
+        ("{}:99:1", "ends at line"),
     ],
 )
 def test_a_place_that_is_none_is_refused(program: Path, place: str, said: str) -> None:
     result = infer("--at", place.format(program))
     assert result.exit_code == 2
-    assert said in result.output
+    assert said.format(program) in result.output
+
+
+def test_a_directory_is_refused_with_a_file_to_name(program: Path) -> None:
+    result = infer(program.parent)
+    assert result.exit_code == 2
+    assert f"{program.parent} is a directory; name one file, such as {program}." in result.output
+    assert "there is no file" in infer(program.parent / "nowhere.py").output
 
 
 def test_without_a_file_it_says_what_to_name() -> None:
