@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from dtlint.diagnostic import Diagnostic, Severity
 from dtlint.report.filename import relative
 from dtlint.report.fingerprint import Fingerprints
+from dtlint.report.leads_to import leads_to
 from dtlint.report.legible import legible
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _issue(diagnostic: Diagnostic, seen: Fingerprints) -> dict[str, object]:
     path = legible(relative(diagnostic.location.path))
     help = f". {diagnostic.help}" if diagnostic.help else ""
     return {
-        "description": f"{diagnostic.code}: {legible(diagnostic.message + help)}",
+        "description": f"{diagnostic.code}: {legible(diagnostic.message)}{leads_to(diagnostic)}{legible(help)}",
         "check_name": diagnostic.name,
         "fingerprint": seen.of(diagnostic, path),
         "severity": SEVERITIES[diagnostic.severity],

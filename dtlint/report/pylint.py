@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from dtlint.report.filename import relative
+from dtlint.report.leads_to import leads_to
 from dtlint.report.legible import legible
 
 if TYPE_CHECKING:
@@ -23,4 +24,6 @@ def write(diagnostics: Sequence[Diagnostic], stream: TextIO, rules: Mapping[str,
     """Write one line for each diagnostic."""
     for diagnostic in diagnostics:
         path, line = legible(relative(diagnostic.location.path)), diagnostic.location.line_in_file
-        stream.write(f"{path}:{line}: [{diagnostic.code}({diagnostic.name})] {legible(diagnostic.message)}\n")
+        stream.write(
+            f"{path}:{line}: [{diagnostic.code}({diagnostic.name})] {legible(diagnostic.message)}{leads_to(diagnostic)}\n"
+        )

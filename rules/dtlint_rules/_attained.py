@@ -13,6 +13,8 @@ from dtlint.rule import Finding
 from dtlint_rules._facts import origin
 
 if TYPE_CHECKING:
+    import ast
+
     from dtlint.infer.domain.interval import Range
     from dtlint.infer.facts import Operation, Sighting
 
@@ -100,7 +102,9 @@ def largest(dtype: str) -> str:
     return f"{DTYPES[dtype].max:g}" if DTYPES[dtype].max > 1e6 else f"{DTYPES[dtype].max:.0f}"
 
 
-def found(seen: Sighting[Operation], text: str, help: str = "") -> Finding:
+def found(
+    seen: Sighting[Operation], text: str, help: str = "", notes: tuple[tuple[ast.expr, str], ...] = ()
+) -> Finding:
     """A finding: at the operation, or at the call that leads to it."""
     message = f"This call leads to where {text[0].lower() + text[1:]}" if seen.behind else text
-    return Finding(seen.node, message, help=help, elsewhere=origin(seen, text))
+    return Finding(seen.node, message, help=help, notes=notes, elsewhere=origin(seen, text))

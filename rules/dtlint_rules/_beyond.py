@@ -9,6 +9,7 @@ from dtlint.dtypes.dtype import DTYPES, INTEGRAL
 from dtlint.infer.domain.interval import LANDMARKS
 from dtlint.infer.domain.values import Tensor, Unknown
 from dtlint_rules._attained import beyond, dtypes_of, found, largest, last_name_of, one_number, only, operands
+from dtlint_rules._autocast import casting_region
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,8 @@ def put_beyond(facts: ModuleFacts, ops: frozenset[str]) -> Iterator[Finding]:
     for seen in facts.operations(lambda one: _name(one) in ops and _beyond(one) is not None):
         text = _beyond(seen.what)
         if text is not None:
-            yield found(seen, text, "Ask `torch.finfo(x.dtype)` for a number that the dtype has, or compute in float32")
+            help = "Ask `torch.finfo(x.dtype)` for a number that the dtype has, or compute in float32"
+            yield found(seen, text, help, casting_region(facts, seen, "float16"))
 
 
 def _name(operation: Operation) -> str:

@@ -155,3 +155,40 @@ def test_programs_below_several_folders_share_the_calls_that_are_followed(
     outcome = run(sorted(folder.rglob("*.py")), Configuration(isolated=True).settings_for, RULES)
     at_the_layer = [one.location.path for one in outcome.diagnostics if one.location.path.endswith("model.py")]
     assert [Path(path).relative_to(folder).parts[0] for path in at_the_layer] == ["one"]
+
+
+ATTENTION = """\
+import torch
+
+
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return torch.clamp(self.q(x) @ x.transpose(-1, -2), min=-1e9).softmax(-1)
+"""
+IN_REGION = """\
+import torch
+from attention import Attention
+
+model = Attention().cuda()
+with torch.autocast("cuda", dtype=torch.float16):
+    print(model(torch.randn(4, 8, 8, device="cuda")))
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    print(model(torch.randn(4, 8, 8, device="cuda")))
+"""
+
+
+def test_a_call_that_leads_to_an_overflow_names_the_region_that_casts_there(tmp_path: Path) -> None:
+    (tmp_path / "attention.py").write_text(ATTENTION)
+    (tmp_path / "train.py").write_text(IN_REGION)
+    outcome = run(sorted(tmp_path.glob("*.py")), Configuration(isolated=True).settings_for, RULES)
+    [one] = outcome.diagnostics
+    told = [(Path(note.location.path).name, note.location.span.line, note.message) for note in one.notes]
+    assert (one.code, one.location.span.line) == ("DT402", 6)
+    assert told == [
+        ("train.py", 5, "autocast computes in float16 from here on"),
+        ("attention.py", 10, "-1e+09 is beyond float16, which ends at 65504: this raises"),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,21 @@ def test_concise() -> None:
         "src/a b.py:2:5: DT104 [*] the result of `x.half()` is thrown away",
         "n.ipynb:cell 3:2:1: DT101 a: 100%, b",
     ]
+
+
+@pytest.mark.parametrize("format", ["concise", "pylint", "gitlab"])
+def test_formats_of_one_line_say_where_a_call_leads(format: str) -> None:
+    there = Note(Location("my model.py", Span(13, 15, 13, 40)), "-1e+09 is beyond float16: this raises")
+    call = Diagnostic(
+        "DT402",
+        "constant-overflow",
+        Severity.WARNING,
+        "This call leads to where -1e+09 is beyond float16: this raises",
+        Location("train.py", Span(9, 12, 9, 20)),
+        notes=(Note(Location("train.py", Span(8, 9, 8, 20)), "autocast computes in float16 from here on"), there),
+    )
+    assert "beyond float16: this raises (my model.py:13:16)" in written(format, call)
+    assert "my model" not in written(format, replace(call, message=there.message))
 
 
 def test_github_escapes_and_points_into_the_notebook_file() -> None:
