@@ -16,7 +16,8 @@ from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.loss_targets import loss_targets
 from dtlint.infer.interproc.main_guard import main_blocks
-from dtlint.infer.interproc.open_contexts import OpenContexts, Signature, runs_something
+from dtlint.infer.interproc.open_contexts import OpenContexts
+from dtlint.infer.interproc.program_or_library import runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.reading import Program
 from dtlint.infer.interproc.recording import Recording
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dtlint.dtypes.assumption import Assumption
+    from dtlint.infer.interproc.by_signature import Signature
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.functions import FunctionDefinition
     from dtlint.source.file import Source

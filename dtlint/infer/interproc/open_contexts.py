@@ -8,53 +8,40 @@ is the default dtype, unless the file sets it.
 from __future__ import annotations
 
 import ast
-from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from dtlint.dtypes.contracts import contract_of
-from dtlint.dtypes.dtype import FLOATING, Category
 from dtlint.infer.context import Arguments, NeverReturns, Recorder, TooLong
-from dtlint.infer.domain.lattice import category_of, join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
     NONE,
     TOP,
-    Atom,
     Const,
-    Dtype,
-    External,
     Function,
-    Instance,
-    Many,
-    Mapping,
-    Number,
-    Partial,
     ProjectClass,
     Ref,
-    Region,
-    Symbol,
-    Tensor,
-    Tuple,
-    Union,
-    Unknown,
     Value,
-    choices,
 )
+from dtlint.infer.interproc.by_signature import applied, is_followed, result_of
 from dtlint.infer.interproc.changed_state import forget_changed, forget_changed_globals, made_on_first_use
+from dtlint.infer.interproc.entry_regions import enter_region, region_under
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
-from dtlint.infer.interproc.misuses import WHOLE, Misuses
-from dtlint.infer.interproc.parameter_kinds import Kind, ParameterKinds, kinds_by_use
-from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
-from dtlint.infer.interproc.tensor_use import used_as_tensors
+from dtlint.infer.interproc.misuses import Misuses
+from dtlint.infer.interproc.open_objects import name_what_it_holds, unknown_at
+from dtlint.infer.interproc.open_parameters import (
+    as_operands,
+    is_open,
+    numbers,
+    open_parameters,
+    usual_numbers,
+    usual_parts,
+)
+from dtlint.infer.interproc.parameter_kinds import ParameterKinds
 from dtlint.infer.models import scaling
 from dtlint.infer.models.handed_over import SUPPOSING
-from dtlint.infer.models.module_trees import is_module
-from dtlint.infer.models.plain_tensors import PARAMETER, WEIGHTS
-from dtlint.infer.names import path_of
-from dtlint.infer.semantics.annotations import declared_in, holds_no_tensor, is_declared, made_by_anybody
+from dtlint.infer.semantics.annotations import made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
-from dtlint.infer.state import AMBIENT, CONTENT
+from dtlint.infer.state import AMBIENT
 from dtlint.source.definitions import classes, functions, nested_classes
 
 if TYPE_CHECKING:
@@ -64,6 +51,7 @@ if TYPE_CHECKING:
     from dtlint.dtypes.assumption import Assumption
     from dtlint.infer.context import Context, Frame
     from dtlint.infer.domain.values import Address, CallPath
+    from dtlint.infer.interproc.by_signature import Signature
     from dtlint.infer.interproc.engine import Engine
     from dtlint.infer.interproc.functions import FunctionDefinition
     from dtlint.infer.interproc.program import Program
@@ -71,44 +59,10 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.summaries import Summary
     from dtlint.infer.state import Difference
 
-__all__ = ["OpenContexts", "Signature", "runs_something"]
+__all__ = ["OpenContexts"]
 
 _MOST_ROUNDS = 4
 """Readings of all functions, until what they leave behind stays as it is."""
-_ANY_REGION = Region(None, None, None)
-
-
-def runs_something(tree: ast.Module) -> bool:
-    """Is the file a program, and not only definitions for others: has it a main guard, a loop or a region, does it call
-    what it has made itself, or does it define nothing and call what it imports?"""
-    made: set[str] = set()
-    defines = calls = False
-    for statement in tree.body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            made.add(statement.name)
-            defines = True
-        elif isinstance(statement, ast.Assign):
-            made.update(target.id for target in statement.targets if isinstance(target, ast.Name))
-        elif isinstance(statement, (ast.For, ast.While, ast.With)):
-            if any(isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) for part in ast.walk(statement)):
-                return True
-        elif isinstance(statement, ast.If) and "__name__" in {
-            part.id for part in ast.walk(statement.test) if isinstance(part, ast.Name)
-        }:
-            return True
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            root = (path_of(statement.value.func) or "").partition(".")[0]
-            if root in made and root != "logger":
-                return True
-            calls = True
-    return calls and not defines
-
-
-class Signature(NamedTuple):
-    """What a function gives where its parameters are symbols, and the modules that this rests on."""
-
-    result: Value
-    rests_on: frozenset[ModuleInfo] = frozenset()
 
 
 class OpenContexts(Recorder):
@@ -300,7 +254,7 @@ class OpenContexts(Recorder):
         if self._with_callees:
             engine.calls.at_open_end = self._read_inner
         engine.calls.signature = None if self._signatures is None else self._by_signature
-        ctx.set_ambient("region", TOP if self._assumption is None else _region(self._assumption))
+        ctx.set_ambient("region", TOP if self._assumption is None else region_under(self._assumption))
         if self._assumption is not None:
             ctx.set_ambient("default dtype", Const("float32"))
             ctx.set_ambient("assumed", Const(self._assumption.inputs))
@@ -409,9 +363,9 @@ class OpenContexts(Recorder):
             of_numbers = definition.name in ("__init__", "__new__")  # mostly: sizes, rates, flags
             bound = self._parameters(ctx, definition, of_numbers=of_numbers)
             if self._assumption is not None:
-                bound |= _usual_numbers(definition)
+                bound |= usual_numbers(definition)
             if self._assumption is not None and not self._asks_for_certain_kinds:
-                bound |= _usual_parts(definition)
+                bound |= usual_parts(definition)
             first = next(iter(bound), None)
             if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
                 of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)
@@ -422,8 +376,8 @@ class OpenContexts(Recorder):
                 bound |= self._with_indices(ctx, definition, receiver, bound)
             engine: Engine = ctx.semantics  # type: ignore[assignment]
             if self._operands_are_tensors:
-                bound |= _numbers(definition, bound)
-            operands = _as_operands(definition, bound) if self._operands_are_tensors and not of_numbers else {}
+                bound |= numbers(definition, bound)
+            operands = as_operands(definition, bound) if self._operands_are_tensors and not of_numbers else {}
             function = Function(definition, outer)
             summary = engine.calls.openly(ctx, function, bound | operands, _apart(ctx, definition, receiver))
             if operands and summary.result is None:  # they are something else
@@ -450,8 +404,8 @@ class OpenContexts(Recorder):
         """The parameters that are of the assumed dtype if they are floating tensors, the method's own object aside."""
         assert self._kinds is not None
         engine: Engine = ctx.semantics  # type: ignore[assignment]
-        usual = _parameters(ctx, definition)
-        assumed = {name: value for name, value in bound.items() if name in usual and _is_open(usual[name])}
+        usual = open_parameters(ctx, definition)
+        assumed = {name: value for name, value in bound.items() if name in usual and is_open(usual[name])}
         is_static = "staticmethod" in definition.decorators
         assumed = {
             name: value for name, value in assumed.items() if value != usual[name] and (name != own or is_static)
@@ -521,7 +475,7 @@ class OpenContexts(Recorder):
             of_numbers: are these mostly numbers? Then those alone are tensors that are shown to be.
         """
         kinds = None if of_numbers and self._asks_for_certain_kinds else self._kinds
-        return _parameters(ctx, definition, kinds, self._believes_masks, of_numbers=of_numbers)
+        return open_parameters(ctx, definition, kinds, self._believes_masks, of_numbers=of_numbers)
 
     def _by_signature(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Value | None:
         """What a call gives by the function's signature; None where it is to be followed, for it tells of dtypes, or is part
@@ -531,37 +485,25 @@ class OpenContexts(Recorder):
         is_learning = self._kinds is not None and self._is_preparing and not self._misuses
         if self._kinds is not None and is_learning and definition.module is self.main:
             self._learned |= self._kinds.called(definition, bound)
-        is_read = self._entry is not None or self._is_within
-        if not is_read or function.frame is not None or tells_of_dtypes(bound.values()):
+        if self._entry is None and not self._is_within:
             return None
         if definition.module is self.main and not self._with_callees:
             return None  # the file alone is read, and its own functions are followed
-        if self._assumption is not None and definition.owner is not None and definition.name == "__init__":
-            return None  # which makes the weights that the assumption is about
-        if definition.speaks_of_casts and any(map(is_module, list(bound.values())[definition.owner is not None :])):
-            return None  # which may cast a module that others made
-        if definition.speaks_of_unscaling:
-            return None  # which may bind another, whatever it is given
-        if scaling.is_under_way(ctx) or isinstance(ctx.ambient("opened"), Region):
-            return None  # steps of a scaler, and regions, are followed into what is called
+        if is_followed(ctx, function, bound):
+            return None
         first = next(iter(bound.values()), None)
         entry = definition, None if definition.owner is None else first
         is_own = entry in self._entries
-        if self._assumption is not None and not is_own and definition.owner is not None and isinstance(first, Ref):
-            return None  # it may give what the object holds, which is of the assumed dtype
+        if self._assumption is not None and definition.owner is not None:
+            if definition.name == "__init__":
+                return None  # which makes the weights that the assumption is about
+            if not is_own and isinstance(first, Ref):
+                return None  # it may give what the object holds, which is of the assumed dtype
         ctx.modules.escape(ctx, list(bound.values()))
-        known = self._result(ctx, entry) if is_own else self._signature(ctx, definition)
+        known = self._result(ctx, entry) if is_own else result_of(ctx, definition, self._signatures)
         if is_own and isinstance(first, Ref):
             self._bring_tensors(ctx, first, self._summaries.get(entry))
-        if known == TOP:
-            return TOP
-        names = {one.arg: one for one in _named_parameters(definition)}
-        atoms = {
-            parameter_key(name, names[name].lineno, names[name].col_offset): value
-            for name, value in bound.items()
-            if name in names
-        }
-        return instantiated(known, atoms, of_itself=is_own and entry[1] is not None)
+        return applied(known, definition, bound, of_itself=is_own and entry[1] is not None)
 
     def _bring_tensors(self, ctx: Context, receiver: Ref, summary: Summary | None) -> None:
         """Leave the tensors in an object's attributes that a method of its own leaves there, which is not followed."""
@@ -582,32 +524,6 @@ class OpenContexts(Recorder):
                 ctx.recorder = recorder
         return known
 
-    def _signature(self, ctx: Context, definition: FunctionDefinition) -> Value:
-        """What a function gives where its parameters are symbols, and nothing is known of an object whose method it is; TOP
-        where it does not return, or calls itself."""
-        assert self._signatures is not None
-        engine: Engine = ctx.semantics  # type: ignore[assignment]
-        known = self._signatures.get(definition)
-        if known is not None:
-            engine.calls.asked[-1] |= known.rests_on
-            return known.result
-        if definition.owner is not None and definition.name in ("__init__", "__new__"):
-            return NONE
-        self._signatures[definition] = Signature(TOP)
-        bound = _parameters(ctx, definition)
-        first = next(iter(bound), None)
-        if definition.owner is not None and first is not None and "staticmethod" not in definition.decorators:
-            bound[first] = TOP
-        recorder, ctx.recorder = ctx.recorder, None
-        try:
-            with ctx.store.aside(), engine.calls.apart():
-                _enter_region(ctx, definition)
-                summary = engine.calls.openly(ctx, Function(definition, None), bound)
-        finally:
-            ctx.recorder = recorder
-        found = self._signatures[definition] = Signature(summary.result or TOP, summary.rests_on)
-        return found.result
-
     def _made(self, ctx: Context, cls: ProjectClass) -> Ref:
         """An object of a class as `__init__` leaves it, whatever that is given."""
         engine: Engine = ctx.semantics  # type: ignore[assignment]
@@ -621,19 +537,19 @@ class OpenContexts(Recorder):
         else:
             given: dict[str, Value] = {}
             if definition.made:
-                given = {field.name: _unknown(f"self.{field.name}") for field in definition.fields}
+                given = {field.name: unknown_at(f"self.{field.name}") for field in definition.fields}
             with suppress(NeverReturns):
                 engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
-        _name_what_it_holds(ctx, made, self._assumption)
+        name_what_it_holds(ctx, made, self._assumption)
         if self._rounds == 1:
             self._fresh[made.address] = forget_changed(ctx, made, definition.order)
         return made
 
     def _enter_region(self, ctx: Context, definition: FunctionDefinition) -> None:
         """The region that a function begins in: that of its caller, or of the assumption, unless a decorator opens one."""
-        _enter_region(ctx, definition)
+        enter_region(ctx, definition)
         if self._assumption is not None and ctx.ambient("region") == TOP and ctx.ambient("opened") == NONE:
-            ctx.set_ambient("region", _region(self._assumption))
+            ctx.set_ambient("region", region_under(self._assumption))
 
 
 def _before(trail: Sequence[tuple[Address, object, Value]], cell: tuple[Address, object]) -> Value:
@@ -648,300 +564,9 @@ def _holds(ctx: Context, summary: Summary) -> bool:
     )
 
 
-def _enter_region(ctx: Context, definition: FunctionDefinition) -> None:
-    """The region that a function begins in: that of its caller, unless a decorator may open one."""
-    region = _decorating(ctx, definition)
-    off = isinstance(region, Region) and region.enabled is False
-    ctx.set_ambient("region", TOP if region is None or off else _ANY_REGION)
-    ctx.set_ambient("opened", NONE if region in (None, _ANY_REGION) else region)  # one that may be there is not in view
-
-
-def _region(assumption: Assumption) -> Value:
-    """The autocast region around what is called under an assumption."""
-    return NONE if assumption.region is None else Region(*assumption.region)
-
-
-def _decorating(ctx: Context, definition: FunctionDefinition) -> Region | None:
-    """The region that a decorator opens around a function, or may open; None: it begins in that of its caller."""
-    node = definition.node
-    if isinstance(node, ast.Lambda) or not node.decorator_list:
-        return None
-    owner = definition.owner
-    modules: Program = ctx.modules  # type: ignore[assignment]
-    namespace = modules.address_of(definition.module) if owner is None else owner.definition.namespace
-    bound = ctx.store.read(namespace, node.name)
-    if isinstance(bound, Function) and bound.definition is definition:
-        return None
-    if isinstance(bound, Partial) and bound.callee == External("torch.amp.autocast.__call__"):
-        return bound.args[0] if isinstance(bound.args[0], Region) else _ANY_REGION
-    return None if not definition.decorators.isdisjoint(_PLAIN) else _ANY_REGION
-
-
-_PLAIN = frozenset({"property", "cached_property", "setter", "getter", "staticmethod", "classmethod", "overload"})
-
-
-# -- what anybody may give -----------------------------------------------------------------------------------------------
-
-
-def _named_parameters(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
-    given = definition.node.args
-    return (*given.posonlyargs, *given.args, *given.kwonlyargs)
-
-
-def _parameters(
-    ctx: Context,
-    definition: FunctionDefinition,
-    kinds: ParameterKinds | None = None,
-    believes_masks: bool = True,
-    *,
-    of_numbers: bool = False,
-) -> dict[str, Value]:
-    """The parameters of a function, as anybody may give them.
-
-    Args:
-        kinds: which of them have a certain dtype under an assumption.
-        believes_masks: is a parameter that is declared as BoolTensor bool? Programs write that for masks of integers, too.
-        of_numbers: are those that are not shown to be tensors taken for numbers?
-    """
-    given = definition.node.args
-    defaults = definition.defaults or {}
-    gradients, named = _gradients(definition), _named_parameters(definition)
-    is_method = definition.owner is not None and "staticmethod" not in definition.decorators
-    others = named[is_method:]  # than the receiver, whose methods say nothing of tensors
-    contracted = _contracted(definition)
-    found: dict[str, Value] = {}
-    for one in named:
-        default = defaults.get(one.arg)
-        symbol = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
-        value = None if one.annotation is None else declared_in(ctx, definition.module, one.annotation, symbol)
-        is_mask = not believes_masks and is_declared(one.annotation, "BoolTensor")
-        if is_mask or (value is None and one in others and one.arg in used_as_tensors(definition.node)):
-            value = Tensor(None, symbol)
-        if value is None and one in gradients:
-            value = Tensor(None, symbol) if len(gradients) == 1 else join(Tensor(None, symbol), NONE)
-        if value is None:
-            number = isinstance(default, Const) and default.value is not None
-            value = TOP if number or holds_no_tensor(one.annotation) else Unknown(None, symbol)
-        value = contracted.get(one.arg, value)
-        category = None if default is None else category_of(default)
-        if isinstance(value, Number) and category is not None:
-            value = join(value, Number(category))  # `x: int = 0.5` takes floats
-        if kinds is not None and not is_declared(one.annotation, "LongTensor"):
-            is_input = default is None and _is_forward(definition)
-            value = kinds.assumed(definition, one, value, is_input=is_input, tensors_alone=of_numbers)
-        found[one.arg] = join(value, NONE) if default == NONE else value
-    if given.vararg is not None:
-        found[given.vararg.arg] = Many(TOP)
-    if given.kwarg is not None:
-        found[given.kwarg.arg] = Mapping((), TOP)
-    return found
-
-
 def _apart(ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> CallPath | None:
     """Where an inherited `__init__` makes what belongs to objects of another class: their weights are others."""
     if definition.name != "__init__" or not isinstance(receiver, Ref) or receiver.address.kind == definition.owner:
         return None
     cls: ProjectClass = receiver.address.kind
     return ctx.store.path(None, cls.definition.node, cls.definition.module)
-
-
-def _contracted(definition: FunctionDefinition) -> dict[str, Value]:
-    """The parameters of which a contract says what they are. One variable is one dtype."""
-    try:
-        contract = contract_of(definition.node)
-    except ValueError:
-        contract = None
-    if contract is None:
-        return {}
-    found: dict[str, Value] = {}
-    symbols: dict[str, Symbol] = {}
-    for one in _named_parameters(definition):
-        term = contract.parameters.get(one.arg)
-        if term is None or not term.stated:
-            continue
-        own = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
-        value: Value = Tensor(term.dtypes) if term.dtypes else TOP
-        if len(term.variables) == 1:
-            value = Tensor(None, symbols.setdefault(term.variables[0], own))
-        found[one.arg] = join(value, NONE) if term.optional else value
-    return found
-
-
-def _numbers(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:
-    """The parameters without a declaration that are numbers unless somebody says otherwise, as epsilons are."""
-    found: dict[str, Value] = {}
-    for name, default in (definition.defaults or {}).items():
-        if bound.get(name) == TOP and isinstance(default, Const) and type(default.value) in (bool, int, float):
-            whole = join(Number(Category.INTEGER), Number(Category.FLOAT))
-            found[name] = Number(Category.BOOL) if isinstance(default.value, bool) else whole
-    return found
-
-
-def _as_operands(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:
-    """The parameters that a function reckons with, and of whose dtypes nothing is declared, as floating tensors with at least
-    one dimension."""
-    found: dict[str, Value] = {}
-    for name, kind in kinds_by_use(definition).items():
-        default = (definition.defaults or {}).get(name)
-        if kind not in (Kind.FLOATING, Kind.TENSOR, Kind.OPERAND) or default not in (None, NONE):
-            continue
-        found[name] = join_all(map(_as_operand, choices(bound[name]))) or bound[name]
-    return found
-
-
-def _as_operand(value: Value) -> Value:
-    if not isinstance(value, (Tensor, Unknown)) or isinstance(value, Instance) or value.symbol is None or value.dtypes:
-        return value
-    atoms = frozenset(Atom(one.key, one.text, floating=True, shaped=True) for one in value.symbol.of)
-    return Tensor(None, Symbol(atoms), -1)
-
-
-def _is_open(value: Value) -> bool:
-    """May it be a tensor whose dtype the caller decides?"""
-    return any(isinstance(one, (Tensor, Unknown)) and one.symbol is not None for one in choices(value))
-
-
-def _usual_numbers(definition: FunctionDefinition) -> dict[str, Value]:
-    """The parameters that are a small or a large number unless somebody says otherwise, as epsilons and the values of masked
-    scores are. 0 and 1 switch something off, and say little of what it does."""
-    return {
-        name: value
-        for name, value in (definition.defaults or {}).items()
-        if isinstance(value, Const) and type(value.value) is float and value.value not in (0.0, 1.0)
-    }
-
-
-def _usual_parts(definition: FunctionDefinition) -> dict[str, Value]:
-    """The parameters that are a class or a function unless somebody says otherwise, as layers and activations are."""
-    parts = (External, Function, ProjectClass, Partial)
-    return {name: value for name, value in (definition.defaults or {}).items() if isinstance(value, parts)}
-
-
-def _is_forward(definition: FunctionDefinition) -> bool:
-    """Is it what calling a module runs? Its arguments are tensors, or hold them: a list of tensors is used much alike."""
-    if definition.name != "forward" or definition.owner is None:
-        return False
-    return definition.owner.definition.inherits("torch.nn.Module") is not False
-
-
-def _gradients(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
-    """The parameters of the `backward` of a torch.autograd.Function behind its context: a tensor for each result of `forward`,
-    None for one that is no tensor, and for one without a gradient where the class asks for that."""
-    owner = definition.owner
-    if owner is None or definition.name != "backward" or not owner.definition.inherits("torch.autograd.Function"):
-        return ()
-    if any(
-        isinstance(node, ast.Attribute) and node.attr == "set_materialize_grads"
-        for node in ast.walk(owner.definition.node)
-    ):
-        return ()
-    return _named_parameters(definition)[1:]
-
-
-def _unknown(text: str) -> Unknown:
-    return Unknown(None, Symbol(frozenset({Atom(text, text)})))
-
-
-def _name_what_it_holds(ctx: Context, made: Ref, assumption: Assumption | None) -> None:
-    """Give the dtypes of all that an object holds the names by which its methods know it: `self.fc.weight`."""
-    store = ctx.store
-    waiting: deque[tuple[Address, str | None]] = deque([(made.address, "self")])
-    seen = {made.address}
-    while waiting:
-        address, text = waiting.popleft()
-        if store.is_several(address):
-            text = None
-        for field, value in list(store.objects[address].items()):
-            if address.kind in WEIGHTS:
-                named = _weight(value, text, address.kind == PARAMETER) if field == CONTENT else value
-                if assumption is not None and isinstance(named, Tensor) and _is_open_weight(named, address.kind):
-                    certain = named.symbol is None or all(atom.floating for atom in named.symbol.of)
-                    dtypes = frozenset({assumption.weights}) | (frozenset() if certain else WHOLE)
-                    named = Tensor(dtypes, None, named.rank)
-            else:
-                named = _named(value, _within(text, field))
-            if named != value:
-                store.overwrite(address, field, named)
-            for inner, path in _held(named, _within(text, field)):
-                if inner not in seen and inner in store.objects and inner.kind not in ("frame", "module", "class"):
-                    seen.add(inner)
-                    waiting.append((inner, path))
-
-
-def _is_open_weight(value: Tensor, kind: object) -> bool:
-    """Is it of the dtype that its module was cast to? One that stands for several has no name."""
-    return value.dtypes is None and (value.symbol is not None or kind == PARAMETER)
-
-
-def _within(text: str | None, field: object) -> str | None:
-    """The path of a field; the content of a container goes by the container's."""
-    if field == CONTENT or text is None:
-        return text
-    return f"{text}.{field}" if isinstance(field, str) and field.isidentifier() else None
-
-
-def _held(value: Value, text: str | None) -> Iterator[tuple[Address, str | None]]:
-    """The objects in a value, with their paths."""
-    if isinstance(value, Ref):
-        yield value.address, text
-    elif isinstance(value, Union):
-        for one in value.choices:
-            yield from _held(one, text)
-    elif isinstance(value, Tuple):
-        for place, one in enumerate(value.items):
-            yield from _held(one, _item(text, place, value.names))
-    elif isinstance(value, Many):
-        yield from _held(value.item, None)
-    elif isinstance(value, Mapping):
-        for key, one in value.items:
-            yield from _held(one, f"{text}[{key.value!r}]" if text is not None and isinstance(key, Const) else None)
-        if value.rest is not None:
-            yield from _held(value.rest, None)
-
-
-def _item(text: str | None, place: int, names: Sequence[str]) -> str | None:
-    if text is None:
-        return None
-    return f"{text}.{names[place]}" if names else f"{text}[{place}]"
-
-
-def _symbol(text: str | None, floating: bool) -> Symbol | None:
-    return None if text is None else Symbol(frozenset({Atom(text, text, floating)}))
-
-
-def _weight(value: Value, text: str | None, parameter: bool) -> Value:
-    """A weight of whatever dtype its module was cast to."""
-    if not isinstance(value, Tensor) or (value.dtypes is not None and not value.dtypes & FLOATING):
-        return value
-    floating = value.dtypes <= FLOATING if value.dtypes is not None else parameter
-    symbol = _symbol(text, floating) if floating or value.dtypes is None else None
-    return Tensor(None, symbol, value.rank)
-
-
-def _named(value: Value, text: str | None) -> Value:
-    """A value of an attribute: what is not known of its dtype goes by its path."""
-    if isinstance(value, Tensor):
-        if value.dtypes is not None and len(value.dtypes) == 1:
-            return value
-        symbol = _symbol(text, value.dtypes is not None and value.dtypes <= FLOATING)
-        return Tensor(None if symbol is not None else value.dtypes, symbol, value.rank, device=value.device)
-    if isinstance(value, Instance):
-        return Instance(value.dtypes, _symbol(text, floating=False), kind=value.kind)
-    if isinstance(value, Unknown):
-        return value if value.symbol is None else Unknown(value.dtypes, _symbol(text, floating=False))
-    if isinstance(value, Dtype):
-        return value if value.symbol is None else Dtype(value.dtypes)
-    if isinstance(value, Tuple):
-        items = (_named(one, _item(text, place, value.names)) for place, one in enumerate(value.items))
-        return Tuple(tuple(items), value.names)
-    if isinstance(value, Many):
-        return Many(_named(value.item, None))
-    if isinstance(value, Mapping):
-        held = (
-            (key, _named(one, f"{text}[{key.value!r}]" if text and isinstance(key, Const) else None))
-            for key, one in value.items
-        )
-        return Mapping(tuple(held), None if value.rest is None else _named(value.rest, None))
-    if isinstance(value, Union):
-        return join_all(_named(one, text) for one in choices(value)) or value
-    return value

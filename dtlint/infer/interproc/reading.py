@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from dtlint.infer.context import TooLong
 from dtlint.infer.facts import Facts
 from dtlint.infer.interproc.engine import context_for
-from dtlint.infer.interproc.open_contexts import OpenContexts, runs_something
+from dtlint.infer.interproc.open_contexts import OpenContexts
 from dtlint.infer.interproc.parsing import tree_of
+from dtlint.infer.interproc.program_or_library import runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.source.file import Source, shown_path
 

@@ -13,8 +13,8 @@ from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.deciding_options import deciding_options
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.main_guard import main_blocks
-from dtlint.infer.interproc.open_contexts import runs_something
 from dtlint.infer.interproc.program import Program
+from dtlint.infer.interproc.program_or_library import runs_something
 from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.models.options import AS_GIVEN, OTHERS_GIVEN
