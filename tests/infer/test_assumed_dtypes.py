@@ -140,3 +140,73 @@ def test_what_a_call_in_view_gives_without_a_known_dtype_stays_open(tmp_path: Pa
 def test_arange_of_what_is_not_known_has_int64_or_the_default_dtype(tmp_path: Path) -> None:
     code = "def f(n):\n    return torch.arange(n)\ndef g(n):\n    return torch.arange(n) * 1.5\n"
     assert returned(tmp_path, code) == [{"int64", "float32"}, {"float32"}]
+
+
+def test_who_calls_a_function_that_is_handed_on_is_not_known(tmp_path: Path) -> None:
+    kernel = "def kernel(x):\n    return x.softmax(-1)\n"
+    assert returned(tmp_path, kernel) == [{"float16"}]
+    assert returned(tmp_path, kernel + "KERNELS = {'exp': kernel}\n") == [None]
+    assert returned(tmp_path, kernel + "def f(kernel, x):\n    y = map(kernel, x)\n") == [{"float16"}]  # another kernel
+
+
+def test_who_calls_an_object_that_is_handed_on_is_not_known(tmp_path: Path) -> None:
+    code = "class Scaled:\n    def __call__(self, x):\n        return x.softmax(-1)\n"
+    assert returned(tmp_path, code) == [{"float16"}]
+    assert returned(tmp_path, code + "STEPS = [Scaled()]\n") == [None]
+
+
+def test_a_parameter_that_is_checked_to_be_whole_is_no_floating_one(tmp_path: Path) -> None:
+    code = (
+        "def loss(x, target):\n"
+        "    if target.dtype != torch.long:\n"
+        "        raise ValueError(target.dtype)\n"
+        "    return x.log_softmax(1) / 2, target\n"
+        "def f(x, target):\n"
+        "    y = loss(x, target)\n"
+        "    return target\n"
+    )
+    found = returned(tmp_path, code)[1]
+    assert found is None or "float16" not in found
+
+
+def test_whole_numbers_that_are_lifted_to_floats_show_a_floating_parameter(tmp_path: Path) -> None:
+    code = "def f(x: torch.Tensor):\n    if not x.is_floating_point():\n        x = x.to(torch.float32)\n    return x\n"
+    assert returned(tmp_path, code) == [{"float16"}]
+    fitted = (
+        "def f(x: torch.Tensor, y: torch.Tensor):\n"
+        "    z = y.exp()\n"
+        "    if x.dtype != y.dtype:\n"
+        "        z = x.to(y.dtype)\n"
+        "    return x\n"
+    )
+    assert returned(tmp_path, fitted)[0] != {"float16"}
+
+
+@pytest.mark.parametrize("use", ["1.0 - x", "x * -10000.0", "x + 1.0"])
+def test_what_is_done_with_masks_shows_no_floating_parameter(tmp_path: Path, use: str) -> None:
+    (found,) = returned(tmp_path, f"def f(x: torch.Tensor):\n    z = {use}\n    return x\n")
+    assert found != {"float16"}
+
+
+def test_what_becomes_an_index_on_one_path_may_be_one(tmp_path: Path) -> None:
+    code = (
+        "def f(index: torch.Tensor, x: torch.Tensor):\n"
+        "    if index.is_sparse:\n"
+        "        index, x = index.indices().long(), index.values()\n"
+        "    y = x.new_zeros(3).scatter_add_(0, index, x) / 2\n"
+        "    return index\n"
+    )
+    (found,) = returned(tmp_path, code)
+    assert found != {"float16"}
+
+
+def test_a_parameter_that_may_be_a_tuple_stays_one(tmp_path: Path) -> None:
+    code = "def f(x):\n    if isinstance(x, tuple):\n        x = torch.tensor(x)\n    return x.softmax(-1)\n"
+    (found,) = returned(tmp_path, code)
+    assert found is None or "float32" in found
+
+
+def test_what_a_call_may_give_counts_where_nothing_shows_more(tmp_path: Path) -> None:
+    code = "def f(x: torch.Tensor):\n    return x * 2\ndef g(x: torch.Tensor):\n    return f(x.float().exp())\n"
+    (found, _) = returned(tmp_path, code)
+    assert found is None or "float32" in found

@@ -102,6 +102,8 @@ class Calls:
         """What each function was given so far."""
         self._summaries: dict[Any, dict[tuple[Any, ...], list[Summary]]] = {}
         """By the module of the function, then by what it was given."""
+        self._of_questions: dict[Any, dict[tuple[Any, ...], list[Summary]]] = {}
+        """The same, of readings that ask for something else."""
         self.left_out: set[FunctionDefinition] = set()
         """The functions under way where a call that tells of dtypes was not followed, for the budget: they may do more than
         was seen."""
@@ -207,6 +209,7 @@ class Calls:
         if self._thawed != store.thawed:
             self._thawed = store.thawed
             self._summaries.clear()
+            self._of_questions.clear()
         given = self.readings.setdefault(definition, set())
         if on_yield is None and key not in given and len(given) >= self._most_readings:
             self._leave_out(ctx, function, bound)
@@ -265,10 +268,11 @@ class Calls:
         self.left_out.clear()
         self.followed = 0
         self.asked = [set()]
-        if module is None:
-            self._summaries.clear()
-        else:
-            self._summaries.pop(module, None)
+        for summaries in (self._summaries, self._of_questions):
+            if module is None:
+                summaries.clear()
+            else:
+                summaries.pop(module, None)
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -320,6 +324,15 @@ class Calls:
                     return summary
         finally:
             self._running.pop()
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """What is read meanwhile tells of other things than the recorder is told of: a call that told of nothing may tell now."""
+        self._summaries, self._of_questions = self._of_questions, self._summaries
+        try:
+            yield
+        finally:
+            self._summaries, self._of_questions = self._of_questions, self._summaries
 
     def _known(self, key: tuple[Any, ...]) -> Iterator[Summary]:
         """What earlier calls with these arguments were found to do."""

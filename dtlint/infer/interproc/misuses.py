@@ -8,6 +8,7 @@ floats as well.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import ARITHMETIC, FLOATING, INTEGRAL
@@ -44,40 +45,74 @@ _OPERATORS = frozenset(
     {"add", "sub", "rsub", "mul", "div", "true_divide", "floor_divide", "remainder", "fmod", "pow", "neg"}
 )
 """What can be done with numbers as well."""
+_WEIGHING = frozenset({"add", "sub", "rsub", "mul"})
+_INDEXING = frozenset(
+    {
+        "gather",
+        "scatter",
+        "scatter_add",
+        "scatter_reduce",
+        "index_select",
+        "index_add",
+        "index_fill",
+        "index_copy",
+        "take",
+    }
+    | {"embedding", "one_hot", "bincount", "masked_fill", "masked_select", "masked_scatter"}
+)
+"""Ops that take indices or masks."""
 _OF_FLOATS = frozenset({"matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "einsum", "tensordot", "cov", "trapezoid"})
 """Ops that take whole numbers as well, and hardly ever are given any."""
 
 
 class Misuses:
-    """Is told, while a function is read, where torch raises, and where whole numbers become floats."""
+    """Is told, while a function is read, where torch raises, and where whole numbers become floats.
 
-    def __init__(self) -> None:
+    Args:
+        floating: the dtype of the floating tensors that it is read with.
+        tells: is called wherever something is found: what is remembered of a call would not find it again.
+    """
+
+    def __init__(self, floating: str, tells: Callable[[], None]) -> None:
+        self._floating, self._tells = floating, tells
         self.found: set[tuple[str, object]] = set()
         self.refused: set[tuple[str, object]] = set()
         """Those where torch raises."""
+        self.returns = True
+        """Does the function come to its end?"""
 
     def operation(
         self, op: str, place: object, given: Iterable[Value], result: Value | None, error: str | None
     ) -> None:
         """One of torch's ops was evaluated."""
-        operands = [
-            one for value in given for one in _items(value) if not isinstance(one, (Const, Number, Device, Dtype))
-        ]
+        items = [one for value in given for one in _items(value)]
+        operands = [one for one in items if not isinstance(one, (Const, Number, Device, Dtype))]
         tensors = [one for one in operands if isinstance(one, Tensor) and one.dtypes]
-        if error is not None or (len(tensors) == len(operands) and self._is_misuse(op, tensors, result)):
-            self.found.add((op, place))
-        if error is not None:
+        refuses = error is not None or (_name(op) in _INDEXING and any(map(_is_mixed, tensors)))
+        if refuses:
             self.refused.add((op, place))
+        if refuses or (
+            len(tensors) == len(operands) and not _switches(op, items) and self._is_misuse(op, tensors, result)
+        ):
+            self._note((op, place))
 
     def call(self, place: object, callee: Value, result: Value | None) -> None:
-        """A call was evaluated: does it cut off what was computed as floats, as `y.to(x.dtype)` does for a whole `x`?"""
+        """A call was evaluated: does it cut off what was computed as floats, as `y.to(x.dtype)` does for a whole `x`? Or is it a
+        cast to floats? One that floats do not come to, behind `if not x.is_floating_point()`, lifts whole numbers to these; but
+        one to their own dtype may be behind `if x.dtype != y.dtype`."""
         if not isinstance(callee, Bound) or not isinstance(callee.receiver, Tensor):
             return
         if callee.name.rpartition(".")[2] not in CASTS:
             return
         before, after = callee.receiver.dtypes, result.dtypes if isinstance(result, Tensor) else None
         if before and before <= FLOATING and after and after <= WHOLE:
-            self.found.add((callee.name, place))
+            self._note((callee.name, place))
+        elif before and after and after <= FLOATING and self._floating not in after:
+            self._note(("lift", place))
+
+    def _note(self, found: tuple[str, object]) -> None:
+        self.found.add(found)
+        self._tells()
 
     def _is_misuse(self, op: str, given: Sequence[Tensor], result: Value | None) -> bool:
         """Is something done with whole numbers that is meant for floating ones?"""
@@ -90,6 +125,23 @@ class Misuses:
             return bool(floating) and (name in _ALIKE or name in _OF_FLOATS)
         dtypes = result.dtypes if isinstance(result, Tensor) else None
         return name in _OF_FLOATS or ".linalg." in op or bool(dtypes and dtypes <= FLOATING)
+
+
+def _is_mixed(value: Tensor) -> bool:
+    """Is it floating on some paths and whole on others? As an index torch refuses the former."""
+    return value.dtypes is not None and bool(value.dtypes & FLOATING) and bool(value.dtypes & WHOLE)
+
+
+def _switches(op: str, given: Sequence[Value]) -> bool:
+    """Is it what is done with masks to weigh or to invert them, as `1.0 - mask` and `mask * -1e9` do? Fractions scale floats."""
+    numbers = [one for one in given if isinstance(one, (Const, Number))]
+    if _name(op) not in _WEIGHING or not numbers:
+        return False
+    return all(isinstance(one, Number) or one.value == int(one.value) for one in numbers if _is_finite(one))
+
+
+def _is_finite(value: Const | Number) -> bool:
+    return isinstance(value, Number) or (isinstance(value.value, (int, float)) and math.isfinite(value.value))
 
 
 def _name(op: str) -> str:
@@ -128,10 +180,16 @@ def kinds_by_reading(
     asked = [name for name in assumed if name not in settled]
     if not asked:
         return found, tensors
-    as_floats = misused(())
-    as_whole = {name: misused({name}) for name in asked}
+    as_floats, as_whole = misused(()), {name: misused({name}) for name in asked}
+    refusing = [] if as_floats.returns else [name for name in asked if as_whole[name].returns]
+    if len(refusing) == 1:  # it checks that this one is whole
+        found[refusing[0]] = WHOLE
+        asked.remove(refusing[0])
+        as_floats, as_whole = as_whole[refusing[0]], {name: misused({name, *refusing}) for name in asked}
+    elif not as_floats.returns:
+        return found, tensors
     for group in _groups({name: now.found - as_floats.found for name, now in as_whole.items()}):
-        now = as_whole[next(iter(group))] if len(group) == 1 else misused(group)
+        now = as_whole[next(iter(group))] if len(group) == 1 else misused(group.union(refusing))
         gained = now.found - as_floats.found
         if gained and not as_floats.refused - now.refused:  # else it may be an index
             found.update(dict.fromkeys(group, floating))

@@ -172,12 +172,7 @@ class OpenContexts(Recorder):
     ) -> None:
         """One of torch's ops was evaluated."""
         if self._misuses is not None:
-            engine: Engine = ctx.semantics  # type: ignore[assignment]
-            before = len(self._misuses.found)
             self._misuses.operation(op, ctx.site, [*args, *keywords.values()], result, error)
-            engine.calls.told += (
-                len(self._misuses.found) > before
-            )  # what is remembered of the call would not tell again
         elif self._search is not None:
             self._search.operation(op, args, keywords, error)
         elif self._is_told(ctx.frame):
@@ -411,10 +406,14 @@ class OpenContexts(Recorder):
             name: value for name, value in assumed.items() if value != usual[name] and (name != own or is_static)
         }
 
+        (dtype,) = self._kinds.floating
+
         def read(given: MappingOf[str, Value]) -> Misuses:
-            self._misuses, around = Misuses(), self._misuses
+            self._misuses, around = Misuses(dtype, engine.tells), self._misuses
             try:
-                engine.calls.openly(ctx, Function(definition, None), {**bound, **given})
+                with engine.calls.asking():
+                    summary = engine.calls.openly(ctx, Function(definition, None), {**bound, **given})
+                self._misuses.returns = summary.result is not None
                 return self._misuses
             finally:
                 self._misuses = around

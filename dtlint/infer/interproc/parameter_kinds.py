@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import at_least, join, join_all
 from dtlint.infer.domain.values import Tensor, Union, Unknown, Value, choices
+from dtlint.infer.interproc.handed_on import handed_on
 from dtlint.infer.interproc.misuses import kinds_by_reading, of_dtypes
 from dtlint.infer.interproc.parameter_ranks import least_dimensions
 from dtlint.infer.interproc.parameter_uses import Use, uses_of_parameters
@@ -154,6 +155,11 @@ def _torch_names(tree: ast.Module) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
+def _told_apart(function: FunctionNode) -> frozenset[str]:
+    """The parameters of a function of which it asks what kind of thing they are."""
+    return frozenset(name for name, used in uses_of_parameters(function).of.items() if Use.TOLD_APART in used)
+
+
 def _named(function: FunctionNode) -> tuple[ast.arg, ...]:
     given = function.args
     return (*given.posonlyargs, *given.args, *given.kwonlyargs)
@@ -173,7 +179,8 @@ class ParameterKinds:
         self, dtype: str, targets: frozenset[str] = frozenset(), of_targets: str = "", *, supposes: bool = False
     ) -> None:
         self._supposes = supposes
-        self._floating = frozenset({dtype})
+        self.floating = frozenset({dtype})
+        """That dtype, alone."""
         self._targets, self._of_targets = targets, frozenset({of_targets or dtype})
         self._shown: dict[tuple[FunctionDefinition, Value | None], tuple[dict[str, frozenset[str]], set[str]]] = {}
         """By reading: all that the parameters of a function can be, and which of them are certainly tensors."""
@@ -205,7 +212,7 @@ class ParameterKinds:
         is_tensor = is_input or is_target or kind.is_tensor  # a loss takes tensors alone
         if tensors_alone and not is_tensor and not any(isinstance(one, Tensor) for one in choices(value)):
             return value
-        dtypes = self._of_targets if is_target else self._floating
+        dtypes = self._of_targets if is_target else self.floating
         return _assumed(value, dtypes, dimensions, as_tensor=is_tensor)
 
     def called(self, definition: FunctionDefinition, bound: Mapping[str, Value]) -> bool:
@@ -235,22 +242,25 @@ class ParameterKinds:
         settled = {name for name in assumed if by_use.get(name) is Kind.FLOATING}
         entry = definition, receiver
         if entry not in self._shown:
-            self._shown[entry] = kinds_by_reading(assumed, self._floating, settled, read)
+            self._shown[entry] = kinds_by_reading(assumed, self.floating, settled, read)
         shown, tensors = self._shown[entry]
+        told_apart = _told_apart(definition.node)
         is_private = definition.name.startswith("_") and not definition.name.startswith("__")
+        is_handed_on = definition.node in handed_on(definition.module.tree)
         found = {}
         for name, value in assumed.items():
             given = self._given.get(definition, {}).get(name)
             dtypes = None if given is None else _dtypes(given)
-            if given is not None and dtypes is None:  # somebody in view gives what is not known
+            if is_handed_on or (given is not None and dtypes is None):  # somebody in view gives what is not known
                 found[name] = _opened(value)
             elif is_private and dtypes:
                 found[name] = of_dtypes(value, dtypes)
             elif shown[name] <= FLOATING or (dtypes and dtypes <= FLOATING):
                 more = dtypes & FLOATING if dtypes and dtypes <= FLOATING else frozenset()
-                found[name] = of_dtypes(value, self._floating | more, as_tensor=name in tensors)
+                is_tensor = name in tensors and name not in told_apart  # a tuple may become one in the function
+                found[name] = of_dtypes(value, self.floating | more, as_tensor=is_tensor)
             else:
-                found[name] = of_dtypes(value, shown[name])
+                found[name] = of_dtypes(value, shown[name] | (dtypes or frozenset()))
         return found
 
 
