@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from dtlint.catalogue import catalogue
 from dtlint.check.judge import judge
 from dtlint.check.patience import bounded
+from dtlint.check.reader import Reader
 from dtlint.dtypes.assumption import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dtlint.infer.interproc.disk import Disk
     from dtlint.source.file import Source
 
 __all__ = ["Breakage", "breakages"]
@@ -32,15 +34,16 @@ class Breakage:
     message: str
 
 
-def breakages(tree: ast.Module, source: Source, wanted: Sequence[ast.AST]) -> dict[object, list[Breakage]]:
+def breakages(tree: ast.Module, source: Source, wanted: Sequence[ast.AST], disk: Disk) -> dict[object, list[Breakage]]:
     """What breaks in functions, each by the innermost that it stands in, in order of place.
 
     Args:
         wanted: the functions.
+        disk: what the files are asked of.
     """
     rules = [rule.load() for rule in catalogue().values() if rule.asks()]
     with bounded(source.text.count("\n")):
-        judged = judge(tree, source, rules, None, [ASSUMPTIONS[name] for name in _ASKED])
+        judged = judge(tree, source, rules, Reader(disk=disk), [ASSUMPTIONS[name] for name in _ASKED])
     innermost = {id(part): function for function in wanted for part in ast.walk(function)}
     found: dict[object, list[Breakage]] = {}
     for one in sorted(judged.suspicions, key=lambda one: (one.finding.node.lineno, one.finding.node.col_offset)):

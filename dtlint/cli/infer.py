@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dtlint.infer.claims.account import Account, Claim, Step
     from dtlint.infer.claims.dtype_signatures import Signatures
     from dtlint.infer.claims.kept import Kept
+    from dtlint.infer.interproc.disk import Disk
     from dtlint.source.file import Source
 
 __all__ = ["command"]
@@ -139,7 +140,7 @@ def command(
         if given:
             raise click.UsageError(f"--{'signatures' if signatures else 'stubs'} does not go with {given[0]}")
         if signatures:
-            _tell_signatures(path, output_format)
+            _tell_signatures(path, output_format, no_cache)
         else:
             _write_stubs(path)
         return
@@ -185,25 +186,43 @@ def _seen(record: Path | None, account: Account) -> Seen:
     return seen
 
 
-def _tell_signatures(path: Path | None, output_format: str) -> None:
+def _tell_signatures(path: Path | None, output_format: str, no_cache: bool) -> None:
     """The dtype signatures of a file, with what breaks in its functions in other dtypes."""
-    from dtlint.check.breakage import breakages
     from dtlint.cli.signatures import print_signatures
+    from dtlint.source.file import shown_path
 
-    told = _signatures(path)
-    print_signatures(told, breakages(told.tree, told.source, [one.node for one in told.found]), output_format)
+    program, roots = _program(path)
+    kept = None if no_cache else _kept(program, roots, "signatures")
+    rows = None if kept is None else kept.find()
+    print_signatures(shown_path(program), _read_signatures(path, kept) if rows is None else rows, output_format)
+
+
+def _read_signatures(path: Path | None, kept: Kept | None) -> list[dict[str, Any]]:
+    """The signatures of a file as they are now; kept where another reading would tell the same."""
+    from dtlint.check.breakage import breakages
+    from dtlint.cli.signatures import as_rows
+    from dtlint.infer.interproc.disk import Disk
+
+    disk = Disk()
+    told = _signatures(path, disk)
+    rows = as_rows(told, breakages(told.tree, told.source, [one.node for one in told.found], disk))
+    is_said = told.broken_off or (told.source.notebook is not None and told.source.notebook.broken)
+    if kept is not None and not told.starved and not is_said:  # which a reading alone says
+        kept.keep(rows, disk)
+    return rows
 
 
 def _write_stubs(path: Path | None) -> None:
     """Write the contracts of a file's functions above them."""
     from dtlint.check.write import replace_file
     from dtlint.infer.claims.contract_texts import contract_text
+    from dtlint.infer.interproc.disk import Disk
     from dtlint.source.contracts import written
     from dtlint.source.file import Source
 
     if path is not None and path.suffix == ".ipynb":
         raise click.UsageError(f"{path} is a notebook; contracts are written into modules")
-    told = _signatures(path)
+    told = _signatures(path, Disk())
     assert path is not None
     contracts = {one.node: text for one in told.found for text in [contract_text(one)] if text is not None}
     try:
@@ -222,13 +241,12 @@ def _write_stubs(path: Path | None) -> None:
     click.echo(f"{path}: {new} new contracts, {kept} were there; of {left} functions too little is known", err=True)
 
 
-def _signatures(path: Path | None) -> Signatures:
+def _signatures(path: Path | None, disk: Disk) -> Signatures:
     from dtlint.infer.claims.dtype_signatures import signatures
-    from dtlint.infer.interproc.disk import Disk
 
     program, roots = _program(path)
     try:
-        told = signatures(program, roots, Disk())
+        told = signatures(program, roots, disk)
     except (SyntaxError, ValueError, OSError, RecursionError) as error:
         raise click.UsageError(_why_unread(program, error)) from None
     if told.broken_off:
@@ -251,12 +269,12 @@ def _program(path: Path | None) -> tuple[Path, list[Path]]:
 def _told(path: Path, assumption: Assumption | None, no_cache: bool) -> Account:
     """What a reading of the program tells, or told an earlier run, if nothing has changed that it depends on."""
     program, roots = _program(path)
-    kept = None if no_cache else _kept(program, roots, assumption)
-    known = None if kept is None else kept.find()
+    kept = None if no_cache else _kept(program, roots, assumption.name if assumption else "")
+    known = None if kept is None else kept.account()
     if known is None:
         known, is_whole = _read(path, program, roots, assumption)
         if kept is not None and is_whole:
-            kept.keep(known)
+            kept.keep(known.data, known.disk)
     if known.broken_off:
         click.echo(f"{path}: {known.broken_off}; some dtypes are not known for that", err=True)
     _tell_of_cells(known.main)
@@ -274,16 +292,14 @@ def _tell_of_cells(source: Source) -> None:
         click.echo(f"{place(diagnostic.location)}: {diagnostic.message}; it is left out", err=True)
 
 
-def _kept(program: Path, roots: list[Path], assumption: Assumption | None) -> Kept | None:
+def _kept(program: Path, roots: list[Path], asked: str) -> Kept | None:
     """What earlier runs have told, kept where `dtlint check` keeps its results; None where that cannot be known."""
     from dtlint.cache import beside
     from dtlint.config import ConfigError, Configuration
     from dtlint.infer.claims.kept import Kept
 
     try:
-        return Kept(
-            beside(Configuration().settings_for(Path()).root), program, roots, assumption.name if assumption else ""
-        )
+        return Kept(beside(Configuration().settings_for(Path()).root), program, roots, asked)
     except (ConfigError, OSError):
         return None
 

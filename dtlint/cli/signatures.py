@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,30 +14,38 @@ if TYPE_CHECKING:
     from dtlint.check.breakage import Breakage
     from dtlint.infer.claims.dtype_signatures import DtypeSignature, Signatures
 
-__all__ = ["print_signatures"]
+__all__ = ["as_rows", "print_signatures"]
 
 _HEAD = """\
 # For floating tensors with dimensions, outside autocast. T, U: what the caller gives; self.weight: what the module was cast to;
 # ?: not known."""
 
 
-def print_signatures(told: Signatures, broken: Mapping[object, Sequence[Breakage]], output_format: str) -> None:
-    """Print signatures, with what breaks in each function where its inputs are of another dtype.
+def as_rows(told: Signatures, broken: Mapping[object, Sequence[Breakage]]) -> list[dict[str, Any]]:
+    """Signatures, with what breaks in each function where its inputs are of another dtype, as JSON has them.
 
     Args:
         broken: by the definition of the function.
     """
+    return [
+        {**_as_json(told, one, broken.get(one.node, ())), "notes": list(_notes(told, one, broken.get(one.node, ())))}
+        for one in told.found
+    ]
+
+
+def print_signatures(path: str, rows: Sequence[Mapping[str, Any]], output_format: str) -> None:
+    """Print signatures that `as_rows` has made of the file at `path`."""
     if output_format == "json":
-        rows = (json.dumps(_as_json(told, one, broken.get(one.node, ()))) for one in told.found)
-        click.echo("[" + ",".join(f"\n{row}" for row in rows) + "\n]")
+        told = ({"path": path, **{key: row[key] for key in row if key != "notes"}} for row in rows)
+        click.echo("[" + ",".join(f"\n{json.dumps(row)}" for row in told) + "\n]")
         return
-    if not told.found:
+    if not rows:
         click.echo("No public function, and no forward of a public class, is defined here.", err=True)
         return
     click.echo(_HEAD)
-    for one in told.found:
-        click.echo(str(one))
-        for note in _notes(told, one, broken.get(one.node, ())):
+    for row in rows:
+        click.echo(row["signature"])
+        for note in row["notes"]:
             click.echo(f"    {note}")
 
 
@@ -63,7 +71,6 @@ def _place(told: Signatures, node: object) -> str:
 
 def _as_json(told: Signatures, one: DtypeSignature, broken: Iterable[Breakage]) -> dict[str, object]:
     return {
-        "path": str(told.source.path),
         **_where(told, one.node),
         "name": one.name,
         "parameters": [

@@ -103,6 +103,23 @@ def test_what_is_known_is_told_byte_for_byte(arguments: tuple[str, ...], no_read
     assert told(*arguments) == fresh
 
 
+@pytest.mark.parametrize("more", [(), ("--output-format", "json")], ids=["text", "json"])
+def test_signatures_are_told_byte_for_byte(
+    more: tuple[str, ...], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import torch\nfrom torch import Tensor\nfrom helper import half\ndef f(x: Tensor):\n    return x.pow(2) + 1e-8\n"
+    (project / "library.py").write_text(code)
+    fresh = read("--signatures", "library.py", *more)
+    assert told("--signatures", "library.py", *more) == fresh
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_read_signatures", lambda *_: pytest.fail("the file was read again"))
+        assert told("--signatures", "library.py", *more) == fresh
+    (project / "library.py").write_text(code.replace("1e-8", "1e-3"))
+    changed = told("--signatures", "library.py", *more)
+    assert changed != fresh
+    assert changed == read("--signatures", "library.py", *more)
+
+
 def test_one_reading_is_enough_for_every_output_and_every_place(no_reading: Callable[[], None]) -> None:
     fresh = [read(*arguments) for arguments in OUTPUTS]
     told()

@@ -81,12 +81,19 @@ class DtypeSignature:
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """The signatures of a file, in order of place; and what was not followed to its end, in a sentence."""
+    """The signatures of a file.
+
+    Attributes:
+        found: in order of place.
+        broken_off: what was not followed to its end, in a sentence.
+        starved: was a file not followed for want of memory? Another time it may be.
+    """
 
     source: Source
     tree: ast.Module
     found: tuple[DtypeSignature, ...]
     broken_off: str = ""
+    starved: bool = False
 
 
 def signatures(path: Path, roots: Sequence[Path], disk: Disk) -> Signatures:
@@ -107,7 +114,7 @@ def _read(path: Path, roots: Sequence[Path], disk: Disk) -> Signatures:
         if _is_told(definition, receiver)
     ]
     ordered = sorted(found, key=lambda one: one.node.lineno)
-    return Signatures(library.source, library.tree, tuple(ordered), library.broken_off)
+    return Signatures(library.source, library.tree, tuple(ordered), library.broken_off, library.starved)
 
 
 def _is_told(definition: FunctionDefinition, receiver: Value | None) -> bool:

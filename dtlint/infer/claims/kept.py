@@ -1,4 +1,4 @@
-"""What readings of programs have told, kept for later runs.
+"""What readings of programs have told, kept for later runs: as an account, or in words of its own.
 
 An entry is found by the program and by where its imports are looked for, and is good while the disk gives every answer
 that the reading has had of it: nothing else is taken for a sign that nothing has changed.
@@ -10,7 +10,7 @@ import json
 import sys
 import zlib
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtlint.cache import Shelf, identity
 from dtlint.infer.claims.account import Account
@@ -34,41 +34,50 @@ class Kept:
     Args:
         parent: the folder that the cache lies in.
         roots: folders in which imported modules are looked for.
-        assumption: the name of what the file's functions are taken to be given; empty where nothing is assumed.
+        asked: what else was asked for: the name of what the file's functions are taken to be given, or "signatures"; empty
+            for the dtypes of a program.
 
     Raises:
         OSError: the program, or dtlint's own code, cannot be read.
     """
 
-    def __init__(self, parent: Path, path: Path, roots: Sequence[Path], assumption: str = "") -> None:
+    def __init__(self, parent: Path, path: Path, roots: Sequence[Path], asked: str = "") -> None:
         self._shelf = Shelf(parent, "infer", most=MOST, most_bytes=MOST_BYTES, rest=0)
         self._path, self._disk = path, Disk()
         content = self._disk.digest(path)
         if content is None:
             raise OSError(f"{path} cannot be read")
-        self._key = _key(path, content, roots, assumption)
+        self._key = _key(path, content, roots, asked)
 
-    def find(self) -> Account | None:
+    def account(self) -> Account | None:
         """What a reading would tell; None where that is not known."""
+        told = self.find()
+        try:
+            return None if told is None else Account(self._path, self._disk, told)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def find(self) -> Any:
+        """What was kept; None where nothing was, or something has changed since."""
         entry = self._shelf.get(self._key)
         try:
             if entry is None:
                 return None
             known = json.loads(zlib.decompress(entry))
-            return Account(self._path, self._disk, known["told"]) if self._disk.gives(known["answers"]) else None
+            return known["told"] if self._disk.gives(known["answers"]) else None
         except (zlib.error, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
-    def keep(self, told: Account) -> None:
-        """Keep what a reading has told, with the answers that it has had."""
-        known = {"answers": told.disk.answers(), "told": told.data}
+    def keep(self, told: object, disk: Disk) -> None:
+        """Keep what a reading has told, as JSON has it, with the answers that it has had of the disk."""
+        known = {"answers": disk.answers(), "told": told}
         entry = json.dumps(known, separators=(",", ":")).encode()
         self._shelf.put(self._key, zlib.compress(entry, 1))
         self._shelf.prune()
 
 
-def _key(path: Path, content: str, roots: Sequence[Path], assumption: str) -> str:
+def _key(path: Path, content: str, roots: Sequence[Path], asked: str) -> str:
     """The name of the entry: what the reading depends on beside the disk, and where it begins."""
     depends = [identity(), *sys.builtin_module_names]
-    parts = [*depends, "", assumption, str(path), content, *map(str, roots)]
+    parts = [*depends, "", asked, str(path), content, *map(str, roots)]
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=20).hexdigest()

@@ -49,12 +49,14 @@ class Library(NamedTuple):
         source, tree: its text and its syntax.
         readings: each function with the object whose method it is, what its parameters were, and what it was found to do.
         broken_off: what was not followed to its end, in a sentence.
+        starved: was a file not followed for want of memory? Another time it may be.
     """
 
     source: Source
     tree: ast.Module
     readings: Sequence[tuple[FunctionDefinition, Value | None, Mapping[str, Value], Summary]]
     broken_off: str
+    starved: bool
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -111,13 +113,15 @@ def read_library(path: Path, roots: Sequence[Path], disk: Disk, recorder: Record
         OSError, SyntaxError, ValueError, RecursionError: the file cannot be read, or does not parse.
     """
     source, main = _parsed(path, disk)
-    ctx = context_for(_project(main, path, roots, disk, runs_imports=False), main, recorder)
+    project = _project(main, path, roots, disk, runs_imports=False)
+    ctx = context_for(project, main, recorder)
     contexts = OpenContexts(main, recorder, signatures={}, operands_are_tensors=True)
     try:
         contexts.read(ctx)
     except (TooLong, RecursionError) as error:
         ctx.notes.append(_why(error))
-    return Library(source, main.tree, list(contexts.readings()), "; ".join(dict.fromkeys(ctx.notes)))
+    broken_off = "; ".join(dict.fromkeys(ctx.notes))
+    return Library(source, main.tree, list(contexts.readings()), broken_off, project.starved)
 
 
 def _parsed(path: Path, disk: Disk) -> tuple[Source, ModuleInfo]:
