@@ -84,20 +84,43 @@ class Seen:
     calls: Counter[str] = field(default_factory=Counter)
 
 
+class Usual:
+    """What calls show in float32, asked once for all assumptions."""
+
+    def __init__(self, files: frozenset[str], limit: float) -> None:
+        self._files, self._limit = files, limit
+        self._known: dict[tuple[int, float], frozenset[tuple[str, Line]] | None] = {}
+
+    def of(self, call: Call, scale: float) -> frozenset[tuple[str, Line]] | None:
+        """What happens anyway, by its kind and its line; None where the call does not work."""
+        key = id(call), scale
+        if key not in self._known:
+            notes = replayed(call, SINGLE, scale, self._files, self._limit)
+            works = notes.finished and not any(one.kind == "raised" for one in notes.happened)
+            self._known[key] = frozenset((one.kind, one.chain[0]) for one in notes.happened) if works else None
+        return self._known[key]
+
+
 def seen(
-    calls: Iterable[Call], assumed: Assumption, scales: Sequence[float], files: frozenset[str], limit: float
+    calls: Iterable[Call],
+    assumed: Assumption,
+    scales: Sequence[float],
+    files: frozenset[str],
+    limit: float,
+    usual: Usual,
 ) -> Seen:
-    """Make all calls again, in float32 and as it is assumed."""
+    """Make all calls again as it is assumed."""
     found = Seen()
+    dtype = getattr(torch, assumed.region[1] if assumed.region else assumed.inputs)
+    narrow = dtype.itemsize < torch.float32.itemsize
     for call in calls:
-        for scale in (*PLAIN_SCALES, *scales):
-            usual = replayed(call, SINGLE, scale, files, limit)
-            if not usual.finished or any(one.kind == "raised" for one in usual.happened):
+        for scale in (*PLAIN_SCALES, *(scales if narrow else ())):  # what is wide overflows as float32 does
+            also = usual.of(call, scale)
+            if also is None:
                 continue
             notes = replayed(call, assumed, scale, files, limit)
             found.calls["finished" if notes.finished else "broken off"] += scale == 1.0
             found.ran |= notes.ran
-            also = {(one.kind, one.chain[0]) for one in usual.happened}
             new = {one for one in notes.happened if (one.kind, one.chain[0]) not in also}
             (found.happened if scale in PLAIN_SCALES else found.enlarged).update(new)
     return found
@@ -221,9 +244,10 @@ def main() -> None:
     print(
         f"{' '.join(options.packages)}: {len(modules)} modules, {len(calls)} calls, {time.monotonic() - started:.0f} s"
     )
+    usual = Usual(files, options.limit)
     for assumed in assumptions:
         dtype = getattr(torch, assumed.region[1] if assumed.region else assumed.inputs)
-        shown = seen(calls, assumed, scales, files, options.limit)
+        shown = seen(calls, assumed, scales, files, options.limit, usual)
         found, usual = reports({path for path, _ in shown.ran}, assumed)
         print(f"{assumed.name}: {dict(shown.calls)}, {len(shown.ran)} lines ran, {time.monotonic() - started:.0f} s")
         for kind in KINDS:
