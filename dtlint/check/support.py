@@ -1,5 +1,5 @@
 """What becomes of each public function under an assumption: it supports it, or raises, leaves the dtype, overflows; or it could
-not be followed to its end, or no tensor of the assumed dtype was seen in it, and nothing is promised.
+not be followed to its end, or little was seen of what its tensors of the assumed dtype become, and nothing is promised.
 """
 
 from __future__ import annotations
@@ -70,21 +70,20 @@ def _computes(facts: ModuleFacts, function: ast.AST) -> bool:
 
 
 def _is_judged(facts: ModuleFacts, function: ast.AST) -> bool:
-    """Was something seen to happen to a tensor of the assumed dtype in a function, or in one that it calls?"""
+    """Was something seen to happen to a tensor of the assumed dtype in a function, or in one that it calls; and of most calls
+    that it gives such tensors to, what they do?"""
     assumption = facts.assumption
     assumed = frozenset({assumption.inputs, assumption.weights}) if assumption is not None else frozenset()
+    seen, unseen = False, 0
     for node in facts.around.within(function):
         if any(_has(assumed, (*one.args, *(v for _, v in one.keywords))) for one in facts.operations_at(node)):
-            return True
-        if isinstance(node, ast.Call):
-            for call in facts.calls_at(node):
-                if (
-                    call.result is not None
-                    and _tells(call.result)
-                    and _has(assumed, (*call.args, *call.keywords.values()))
-                ):
-                    return True
-    return False
+            seen = True
+        calls = facts.calls_at(node) if isinstance(node, ast.Call) else ()
+        given = [one for one in calls if one.result is not None and _has(assumed, (*one.args, *one.keywords.values()))]
+        if given:
+            is_known = any(one.name and _tells(one.result) for one in given if one.result is not None)
+            seen, unseen = seen or is_known, unseen + (-1 if is_known else 1)
+    return seen and unseen <= 0
 
 
 def _has(dtypes: frozenset[str], values: Iterable[Value]) -> bool:

@@ -98,6 +98,24 @@ def test_a_function_in_which_no_tensor_of_the_dtype_is_seen_is_not_judged() -> N
     }
 
 
+def test_a_function_that_mostly_calls_what_is_not_seen_is_not_judged() -> None:
+    text = """
+        import torch
+
+        from elsewhere import attend, mix
+
+
+        def block(x: torch.Tensor):
+            x = x + attend(x)
+            return mix(x)
+
+
+        def normed(x: torch.Tensor):
+            return torch.softmax(x, -1) * attend(x)
+    """
+    assert verdicts(text, "half") == {("half", "block"): Verdict.UNSEEN, ("half", "normed"): Verdict.SUPPORTS}
+
+
 def test_each_assumption_is_judged_for_itself() -> None:
     found = verdicts(LIBRARY, "half", "double")
     assert found["half", "normed"] is Verdict.OVERFLOWS
