@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from dtlint.diagnostic import Severity
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import widens_perhaps
-from dtlint.infer.domain.values import LEFT, Tensor, Tuple, Value, choices
+from dtlint.infer.domain.values import LEFT, ProjectClass, Ref, Tensor, Tuple, Value, choices
 from dtlint.rule import Finding, Rule
 from dtlint.source.definitions import public_functions, returned
 from dtlint_rules._attained import last_name_of
@@ -19,7 +19,7 @@ from dtlint_rules._refusals import Operand, finding, is_loss, tensors
 from dtlint_rules._texts import short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dtlint.infer.facts import ModuleFacts, Operation, Sighting
 
@@ -76,8 +76,10 @@ class ResultLeavesDtype(Rule):
                 happened.setdefault(seen.what.node, seen)
         told: set[ast.AST] = set()
         undone = {facts.around.function(one.node) for one in facts.operations() if _narrows(one.what, assumed.inputs)}
+        written = _written(facts)
         for result in (one for function in public_functions(facts.tree.body) for one in returned(function)):
-            for value in (one for node in _items(result) for one in _tensors(facts.value(node), assumed.inputs)):
+            held = _held(facts, result, written)
+            for value in (one for node in held for one in _tensors(facts.value(node), assumed.inputs)):
                 for place in (about for name, about in value.extra if name == LEFT):
                     found = happened.get(place)
                     if found is None or found.node in told:
@@ -106,9 +108,30 @@ def _narrows(operation: Operation, dtype: str) -> bool:
     return is_cast and dtype in (result or ()) and any(one and one != {dtype} for one in given)
 
 
-def _items(returned: ast.expr) -> list[ast.expr]:
-    """What is returned, one by one where a tuple is written out."""
-    return returned.elts if isinstance(returned, ast.Tuple) else [returned]
+def _held(
+    facts: ModuleFacts, result: ast.expr, written: Mapping[tuple[ast.AST, str], list[ast.expr]]
+) -> list[ast.expr]:
+    """What is returned, one by one where a tuple or a dict is written out, or an object of a class in view is made of it."""
+    shown = facts.around.definition(result)
+    if isinstance(result, ast.Tuple):
+        return result.elts
+    if isinstance(shown, ast.Call) and isinstance(made := facts.value(shown), Ref):
+        of_class = isinstance(made.address.kind, ProjectClass)
+        return [*shown.args, *(one.value for one in shown.keywords)] if of_class else [result]
+    held = shown.values if isinstance(shown, ast.Dict) else [result]
+    name = result.id if isinstance(result, ast.Name) else ""
+    return [*held, *written.get((facts.around.scope(result), name), ())]
+
+
+def _written(facts: ModuleFacts) -> dict[tuple[ast.AST, str], list[ast.expr]]:
+    """What is written into items of variables, by the scope and the variable: `out["x"] = x`."""
+    found: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+    for target in (one.node for one in facts.assignments()):
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            statement = facts.around.parent(target)
+            if isinstance(statement, ast.Assign):
+                found.setdefault((facts.around.scope(target), target.value.id), []).append(statement.value)
+    return found
 
 
 def _tensors(value: Value, dtype: str) -> Iterator[Tensor]:
