@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["IntegerWraparound"]
 
 _WORDS = {"add": "sum", "mul": "product", "bitwise_left_shift": "shift"}
+_MOSTLY = {"add": 0.5, "mul": 2 / 255}
+"""From which number on most values leave the dtype, as a part of its largest one."""
 _NARROW = SMALL_INTEGERS | {"int32"}
 
 
@@ -29,7 +31,8 @@ class IntegerWraparound(Rule):
     Reports sums, products and shifts of small integers with numbers that lead out of their range, such as
     `image[..., 0] * 256` of uint8 and `src << 32` of int32; and the size of a difference, `(a - b).abs()`, or the half of
     a sum of uint8 tensors. Under `--assume uint8` also differences, negatives and powers of what a function is given,
-    unless all that is asked of them is whether they are 0.
+    unless all that is asked of them is whether they are 0, and sums and products with numbers that lead most values of
+    an image out of the range.
 
     ## Why it matters
     A Python number does not widen a tensor of the same category: uint8 times 256 is uint8, and all of it is 0. So it is
@@ -62,8 +65,9 @@ class IntegerWraparound(Rule):
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
         yield from wrapped(facts)
-        for seen in facts.operations(lambda one: _leaving(one) is not None):
-            text = _leaving(seen.what)
+        images = frozenset() if facts.assumption is None else frozenset({facts.assumption.inputs}) & SMALL_INTEGERS
+        for seen in facts.operations(lambda one: _leaving(one, images) is not None):
+            text = _leaving(seen.what, images)
             if text is not None:
                 yield found(seen, text, "Cast first: `.to(torch.int64)`, or `.float()`")
 
@@ -78,13 +82,19 @@ def _made(name: str, *operands: Value) -> float | None:
     return {"add": known[0] + known[1], "mul": known[0] * known[1]}.get(name)
 
 
-def _leaving(operation: Operation) -> str | None:
-    """What an operation with a number does that leads out of the dtype for most values."""
+def _leaving(operation: Operation, images: frozenset[str]) -> str | None:
+    """What an operation with a number, or with a tensor of one number, does that leads out of the dtype for most values.
+
+    Args:
+        images: the dtype of what is given, and holds all values that it has.
+    """
     name = last_name_of(operation)
     if name not in _WORDS or len(operation.args) != 2:
         return None
     tensor, other = operands(*operation.args)
     number = one_number(other)
+    if number is None and isinstance(other, Tensor) and other.range.bounded and other.range.low == other.range.high:
+        number = other.range.low
     if not only(tensor, _NARROW) or not only(operation.result, _NARROW):
         return None
     (dtype, *others) = dtypes_of(tensor)
@@ -93,7 +103,9 @@ def _leaving(operation: Operation) -> str | None:
         return f"The {_WORDS[name]} is {made:.0f}, but stays {dtype}, and wraps around at {info.max:.0f}"
     if number is None:
         return None
-    if name == "bitwise_left_shift":
+    if {dtype} == images and isinstance(tensor, Tensor) and not tensor.range.bounded and name in _MOSTLY:
+        leaves = abs(number) > _MOSTLY[name] * info.max
+    elif name == "bitwise_left_shift":
         leaves = number >= info.bits
     elif name == "mul":
         leaves = abs(number) > info.max
