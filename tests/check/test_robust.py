@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dtlint import RuntimeRule, discover
 from dtlint.check.file import Checked, check_source
 from dtlint.check.fix import fix_source
+from dtlint.cli import main
 from dtlint.config import Settings
 from dtlint.diagnostic import Applicability
 from dtlint.infer.facts import ModuleFacts
@@ -278,3 +280,24 @@ def test_the_last_expression_of_a_cell_is_displayed_not_discarded() -> None:
     source = Source.from_bytes(json.dumps(notebook).encode(), "cells.ipynb")
     checked = check_source(source, [discover()["DT104"]], Settings())
     assert [(found.location.cell, found.location.span.line) for found in checked.diagnostics] == [(2, 1)]
+
+
+@pytest.mark.parametrize("beside", ["pkg.py", "pkg.ipynb"])
+def test_a_file_beside_a_package_of_its_name_is_not_taken_for_it(tmp_path: Path, beside: str) -> None:
+    code = "import numpy as np\nimport torch\nx = torch.rand(3) * torch.from_numpy(np.ones(3))\n"
+    files = {
+        "pkg/__init__.py": "table = {}\ndef register(cls):\n    table[cls] = cls\n    return cls\nfrom . import sub\n",
+        "pkg/sub.py": f"import pkg\n{code}@pkg.register\nclass Net(torch.nn.Module): ...\n",
+        "pkg.py": code,
+    }
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": [code]}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    if beside == "pkg.ipynb":
+        files[beside] = json.dumps(notebook)
+        del files["pkg.py"]
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    checked = CliRunner().invoke(main, ["check", "--no-cache", "--isolated", "--output-format", "json", str(tmp_path)])
+    assert sorted(Path(found["filename"]).name for found in json.loads(checked.stdout)) == sorted([beside, "sub.py"])
+    assert "internal error" not in checked.output

@@ -84,8 +84,15 @@ class FileReading:
 
     def tree(self, path: Path) -> ast.Module | None:
         """The syntax of a file that was parsed already, for one that imports it."""
-        info = self._project.modules.get(module_name(path, self._roots[0]))
+        info = self._project.modules.get(self._name(path))
         return None if info is None or info.path != path else info.tree
+
+    def _name(self, path: Path | None) -> str:
+        """The name of a file as a module. A notebook is none, nor is a file beside a package of its name: that is what an
+        import gets."""
+        if path is None or path.suffix == ".ipynb" or (path.with_suffix("") / "__init__.py").is_file():
+            return "__main__"
+        return module_name(path, self._roots[0])
 
     def facts(self, path: Path | None, tree: ast.Module, size: int = 0) -> tuple[ModuleFacts, set[Path]]:
         """What a file shows, and the other files that this rests on.
@@ -98,7 +105,7 @@ class FileReading:
         What cannot be followed to its end is left where that is found out, and the facts say so.
         """
         ctx = self._context
-        name = "__main__" if path is None else module_name(path, self._roots[0])
+        name = self._name(path)
         info = self._project.modules.get(name)
         if info is None or info.tree is not tree:
             package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
@@ -216,8 +223,7 @@ class FileReading:
 
     def program(self, path: Path | None, source: Source) -> Program | None:
         """The file that was read last, as `claims` tells of it; None where another one was, or nothing was kept for it."""
-        name = "__main__" if path is None else module_name(path, self._roots[0])
-        info = self._project.modules.get(name)
+        info = self._project.modules.get(self._name(path))
         return None if info is None else Program(info, source, self._context, self.told, self._project)
 
     def independent(self, paths: Collection[Path]) -> Independent:
