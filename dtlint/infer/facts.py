@@ -516,8 +516,8 @@ class ModuleFacts:
     def _is_survived(self, operation: Operation) -> bool:
         """Did the expression of an operation that raises give a value, for one of several things that may be called there?
         Which of them it is, is decided together with what it is given."""
-        node, values = operation.node, self._kept.values
-        if operation.error is None or operation.calls or node not in values:
+        node, values = operation.node, self._kept.inner if operation.calls else self._kept.values
+        if operation.error is None or node not in values:
             return False
         return isinstance(node, ast.Call) and len(choices(values.get(node.func, TOP))) > 1
 
@@ -529,6 +529,11 @@ class ModuleFacts:
     def refusals(self) -> Iterator[Sighting[Operation]]:
         """Those with which torch raises for all that the operands can be."""
         return self.operations(lambda one: one.error is not None)
+
+    def guards_at(self, what: Operation | Event) -> tuple[Guard, ...]:
+        """The tests that hold where something happens, in whatever module that is."""
+        around = self.around if what.module is self.module else Surroundings(what.module.tree)
+        return around.guards(what.node)
 
     def events(self, *kinds: str) -> Iterator[Sighting[Event]]:
         """The events of some kinds that concern the module. They stand where they happen, whoever calls."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Severity
-from dtlint.infer.domain.values import Tensor, Tuple
+from dtlint.infer.domain.values import Tensor, Tuple, choices
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casting import BOOL, INTEGRAL, cast_fix, listed
 from dtlint_rules._needs import KNOWN, TORCH, attributes
@@ -91,7 +91,9 @@ class IndexDtype(Rule):
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         for seen in once(facts.operations(_is_wrong)):
-            op = short_op(seen.what)
+            op, called = short_op(seen.what), seen.node.func if isinstance(seen.node, ast.Call) else None
+            if called is not None and seen.what.error is None and len(choices(facts.value(called))) > 1:
+                continue  # one of several layers: which, is decided together with what it is given
             for index in _indices(seen.what):
                 accepted, dtypes = _INDICES[op][2], index.dtypes
                 if not dtypes or dtypes & accepted:
