@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
+from dtlint.infer.domain.values import Tensor
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._cast_calls import casts, dtype_name, is_weight
@@ -29,6 +30,8 @@ class CastResultDiscarded(Rule):
     ## What it does
     Reports a cast of a tensor that is a statement of its own, and a loop variable that is rebound to a cast and not
     used afterwards: `for p in model.parameters(): p = p.half()`. A module is cast in place, and left alone.
+
+    Reported with `--preview` only, for nothing is lost: a cast to the dtype that the tensor has already.
 
     ## Why it matters
     A tensor's dtype is fixed when it is made: `x.half()` leaves `x` as it is and returns another tensor, which is lost
@@ -76,8 +79,19 @@ class CastResultDiscarded(Rule):
                     cast.node,
                     f"The result of the cast{became} is discarded: `{short(cast.subject)}` keeps its dtype",
                     help="Assign the result: tensors are never cast in place",
+                    conditional=_changes_nothing(facts, cast),
                     fix=_assigning(facts, cast),
                 )
+
+
+def _changes_nothing(facts: ModuleFacts, cast: Cast) -> bool:
+    """Has the tensor the dtype already that it is cast to, `zeros_like(x, dtype=q.dtype).to(q.dtype)`?"""
+    value, result = facts.value(cast.subject), facts.value(cast.node)
+    if not isinstance(value, Tensor) or not isinstance(result, Tensor) or value.dtypes != result.dtypes:
+        return False
+    return (
+        value.symbol is not None and value.symbol == result.symbol if value.dtypes is None else len(value.dtypes) == 1
+    )
 
 
 def _lost(facts: ModuleFacts, cast: Cast) -> Iterator[Finding]:

@@ -38,7 +38,8 @@ class LossInHalf(Rule):
     Reports `F.mse_loss`, `F.cross_entropy` and their like, as functions and as modules, on tensors that are float16 or
     bfloat16, outside of autocast, also where a call leads there.
 
-    Conditional, and so reported with `--preview` only: losses in functions that a caller may call under autocast.
+    Conditional, and so reported with `--preview` only: losses in functions that a caller may call under autocast, and those
+    behind `if self.training:` in a program, for one that has cast its model to half may never train it.
 
     ## Why it matters
     A loss sums or averages over all elements. In float16 a squared error of 256 or more is inf, and a mean of small
@@ -85,7 +86,9 @@ class LossInHalf(Rule):
             digits = "three" if half == "float16" else "two"
             harm = "where the square of 256 is inf" if squares else f"which keeps {digits} digits of it"
             finding = found(seen, f"The loss is computed in {half}, {harm}", "Compute the loss in float32: `.float()`")
-            finding.conditional = not dtypes_of(operation.result)
+            finding.conditional = not dtypes_of(operation.result) or (
+                bool(operation.calls) and _trains(facts, operation)
+            )
             if isinstance(node, ast.Call) and not seen.behind and len(node.args) >= count:
                 finding.fix = partial(_fix, node.args[:count])
             yield finding
@@ -96,6 +99,15 @@ def _is_of_half(operation: Operation) -> bool:
     given = operation.args[:count]
     halves = count > 0 and len(given) == count and all(only(value, LOW_PRECISION) for value in given)
     return halves and operation.error is None and dtypes_of(operation.result) <= LOW_PRECISION
+
+
+def _trains(facts: ModuleFacts, operation: Operation) -> bool:
+    """Does it run in training alone, `if self.training:`? A program that has cast its model to half rather calls `eval()`."""
+    return any(
+        guard.holds and isinstance(part, ast.Attribute) and part.attr == "training"
+        for guard in facts.guards_at(operation)
+        for part in ast.walk(guard.test)
+    )
 
 
 def _fix(given: list[ast.expr], place: Place) -> Fix | None:

@@ -39,6 +39,19 @@ def test_a_rule_whose_example_is_conditional_says_so(rule: type[Rule]) -> None:
     ("code", "assumed", "known"),
     [
         (
+            "DT104",
+            "def f(q: torch.Tensor):\n    bias = torch.zeros_like(q, dtype=q.dtype)\n    bias.to(q.dtype)\n    return bias\n",
+            "bias = torch.zeros(3)\nbias.half()\n",
+        ),
+        (
+            "DT407",
+            "class Quantizer(torch.nn.Module):\n    def forward(self, x):\n        if self.training:\n"
+            "            return F.mse_loss(x.detach(), x)\n        return x\n\n\n"
+            "model = Quantizer().eval()\nmodel(torch.ones(3).half())\n",
+            "class Penalty(torch.nn.Module):\n    def forward(self, x):\n        return F.mse_loss(x.detach(), x)\n\n\n"
+            "model = Penalty()\nmodel(torch.ones(3).half())\n",
+        ),
+        (
             "DT111",
             "state = {key: value.half() for key, value in torch.load('model.pt').items()}\n",
             "model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))\n"
