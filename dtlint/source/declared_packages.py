@@ -19,8 +19,8 @@ __all__ = ["FRAMEWORKS", "UNKNOWN", "Packages", "Release", "Releases", "releases
 Release: TypeAlias = tuple[int, int]
 """Major and minor."""
 
-FRAMEWORKS = ("accelerate", "deepspeed", "lightning", "peft", "pytorch-lightning", "transformers", "trl")
-"""The packages whose releases decide what a precision setting does."""
+FRAMEWORKS = ("accelerate", "deepspeed", "diffusers", "lightning", "peft", "pytorch-lightning", "transformers", "trl")
+"""The packages whose releases decide what a precision setting, or an argument, does."""
 
 _FILES = frozenset({"pyproject.toml", "setup.py", "setup.cfg", "environment.yml", "environment.yaml"})
 _REPOSITORIES = frozenset({".git", ".hg"})

@@ -67,7 +67,7 @@ class WrongDtypeArgument(Rule):
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
     Invalid device string: 'float16'`), everything else raises `TypeError`. `torch_dtype` is an argument of
     `from_pretrained`; as an argument of `.to` it raises for tensors and modules, and a pipeline of diffusers swallows
-    it and casts nothing. Autocast with a string for a dtype is switched off with a warning. NumPy raises `Cannot
+    it and casts nothing, unless the project declares releases before 0.21 alone, which had it. Autocast with a string for a dtype is switched off with a warning. NumPy raises `Cannot
     interpret 'torch.float32' as a data type`. NumPy takes a dtype by position, and torch hardly anywhere: factories raise,
     and `nn.Linear` takes it for `bias`, which is then on. `torch.dtype` cannot be called at all, and autocast raises for
     what is no string. Such lines often stand in a branch that no test runs.
@@ -138,6 +138,10 @@ class WrongDtypeArgument(Rule):
             yield from _of_array(call, 1 if call.name in _ARRAY_MAKERS else None, sure=True)
 
 
+_PIPELINES_WITHOUT = (0, 21)
+"""The release of diffusers from which on the `to` of pipelines has no parameter `torch_dtype` by that name."""
+
+
 def _cast(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
     sure = isinstance(call.receiver, (Tensor, Ref))
     if call.method == "type_as":
@@ -146,6 +150,8 @@ def _cast(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
             yield Finding(call.node, "`.type_as()` takes a tensor: this raises TypeError", help="Use `.to(dtype)`")
         return
     if call.method == "to" and "torch_dtype" in call.keywords:
+        if not sure and facts.releases("diffusers").all_before(_PIPELINES_WITHOUT):
+            return
         yield Finding(
             call.node,
             "`.to()` has no argument `torch_dtype`: "

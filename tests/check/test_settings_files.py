@@ -178,6 +178,7 @@ HALF = (
     + 'trainer = Trainer(model, TrainingArguments("out", fp16=True), train_dataset=[1])\n'
 )
 OLD_LIGHTNING = 'import pytorch_lightning as pl\n\ntrainer = pl.Trainer(precision="16-mixed")\n'
+CAST_PIPELINE = "import torch\n\n\ndef halve(pipe):\n    pipe.to(torch_dtype=torch.float16)\n"
 OLD_ACCELERATE = "from accelerate import Accelerator\n\naccelerator = Accelerator(fp16=True)\n"
 
 
@@ -196,6 +197,9 @@ OLD_ACCELERATE = "from accelerate import Accelerator\n\naccelerator = Accelerato
         (OLD_LIGHTNING, "DT604", "pytorch-lightning>=1.9", False),
         (OLD_ACCELERATE, "DT604", "accelerate>=1.0", True),
         (OLD_ACCELERATE, "DT604", "accelerate==0.12", False),
+        (CAST_PIPELINE, "DT107", "diffusers<0.20", False),
+        (CAST_PIPELINE, "DT107", "diffusers>=0.19", True),
+        (CAST_PIPELINE, "DT107", "", True),
     ],
 )
 def test_what_holds_for_some_releases_is_told_where_the_project_declares_these(
