@@ -20,6 +20,7 @@ from dtlint.infer.domain.values import (
     Function,
     ProjectClass,
     Ref,
+    Tensor,
     Value,
 )
 from dtlint.infer.interproc.by_signature import applied, is_followed, result_of
