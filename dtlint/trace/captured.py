@@ -121,6 +121,8 @@ class Captured:
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self._heard: Any = None
+        """What tells of the compiler, once it was asked to."""
         self.calls = 0
         """Runs of compiled graphs."""
         self.unread: Counter[str] = Counter()
@@ -140,8 +142,36 @@ class Captured:
             kind = getattr(torch, name)
             patches.set(kind, "__call__", self._compiling(kind.__call__))
 
+    def remove(self) -> None:
+        """Hear of the compiler no more."""
+        if self._heard is not None:
+            self._heard.remove_start_callback(self._begins)
+            self._heard.remove_end_callback(self._ends)
+            self._heard = None
+
+    def _hear(self) -> None:
+        """A backward is compiled as it first runs, which no call of the compiler shows."""
+        from torch._dynamo import callback
+
+        handler: Any = getattr(callback, "callback_handler", None)
+        if self._heard is None and hasattr(handler, "remove_end_callback"):
+            handler.register_start_callback(self._begins)
+            handler.register_end_callback(self._ends)
+            self._heard = handler
+
+    def _begins(self, *_: Any) -> None:
+        self._apart(1)
+
+    def _ends(self, *_: Any) -> None:
+        self._apart(-1)
+
+    def _apart(self, more: int) -> None:
+        for counts in (self.tracer.elsewhere, self.tracer.children):
+            counts.apart += more
+
     def keep_out(self) -> None:
         """Let torch compile none of the tracer's own frames, where the program runs between two graphs."""
+        self._hear()
         from torch._C._dynamo import eval_frame
 
         skip = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP)
@@ -162,13 +192,11 @@ class Captured:
     @contextlib.contextmanager
     def compiler_at_work(self) -> Iterator[None]:
         """Threads and processes that begin meanwhile are the compiler's, and none of the program's."""
-        for counts in (self.tracer.elsewhere, self.tracer.children):
-            counts.apart += 1
+        self._apart(1)
         try:
             yield
         finally:
-            for counts in (self.tracer.elsewhere, self.tracer.children):
-                counts.apart -= 1
+            self._apart(-1)
 
     def _read(self, graph: fx.GraphModule, fuses: bool) -> Graph | str:
         """What a graph holds; or why that is not known."""

@@ -68,6 +68,8 @@ class Elsewhere:
     def remove(self) -> None:
         """Undo `install`, as far as it came."""
         self._patches.undo()
+        if self._captured is not None:
+            self._captured.remove()
         if self._stance is not None:
             self._stance.__exit__(None, None, None)
             self._stance = None

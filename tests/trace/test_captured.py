@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -259,6 +260,26 @@ def test_torch_is_left_as_it_was() -> None:
     before = torch._TorchCompileWrapper.__call__, torch._TorchCompileInductorWrapper.__call__, torch.compile
     traced(lambda: [torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))], eager=False)
     assert before == (torch._TorchCompileWrapper.__call__, torch._TorchCompileInductorWrapper.__call__, torch.compile)
+
+
+def test_threads_that_compile_a_backward_as_it_runs_are_none_of_the_program_s() -> None:
+    callback = pytest.importorskip("torch._dynamo.callback")
+    handler, trigger = callback.callback_handler, callback.CallbackTrigger.LAZY_BACKWARD
+    before = [*handler.start_callbacks], [*handler.end_callbacks]
+
+    def work(name: str) -> None:
+        thread = threading.Thread(target=int, name=name)
+        thread.start()
+        thread.join()
+
+    tracer = Tracer(Options(eager=False))
+    with tracer:
+        torch.compile(Layers(), backend="eager")
+        with handler.install_callbacks(trigger, "0/0"):
+            work("compiler")
+        work("mine")
+    assert (tracer.elsewhere.threads, list(tracer.elsewhere.names)) == (1, ["mine"])
+    assert (handler.start_callbacks, handler.end_callbacks) == before
 
 
 def test_steps_inside_compiled_code_are_said() -> None:
