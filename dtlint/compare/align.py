@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dtlint.compare.run import Line
 
-__all__ = ["Aligned", "align"]
+__all__ = ["Aligned", "align", "resized"]
 
 FEW = 6
 """Results at the end of a part that was put together in another way, among which its results are looked for."""
@@ -94,6 +94,13 @@ def _weights(first: Sequence[Line], second: Sequence[Line]) -> dict[int, int]:
         for line, key in _named(second)
         if key in named and _values(named[key].shape) == _values(line.shape)
     }
+
+
+def resized(first: Sequence[Line], second: Sequence[Line]) -> tuple[Line, Line] | None:
+    """The first parameter that has another size in the other run."""
+    named = {line.name: line for line in first if line.name.startswith("parameter ")}
+    pairs = ((named[line.name], line) for line in second if line.name in named)
+    return next(((one, other) for one, other in pairs if _values(one.shape) != _values(other.shape)), None)
 
 
 def _named(lines: Sequence[Line]) -> Iterator[tuple[Line, tuple[str, int]]]:

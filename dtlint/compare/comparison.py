@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dtlint.compare.align import align
+from dtlint.compare.align import align, resized
 from dtlint.compare.difference import FLOOR, relative
 from dtlint.compare.operands import Operands, Pair, Side, operands_of
 from dtlint.compare.precision import loss_and_scale, precision_of, without_scale
@@ -207,13 +207,30 @@ class _Walk:
 
     def done(self) -> Comparison:
         """Compare all steps."""
-        for number in self.into.steps:
-            self._step(number)
+        try:
+            for number in self.into.steps:
+                self._step(number)
+        except CannotCompare:
+            self._refuse_other_sizes()  # which is why all else differs, too
+            raise
         self.into.findings = list(self.findings.values())
         self.into.modules = sorted(self.modules.values(), key=lambda module: -module.squares)
         self.into.sites = list(self.sites.values())
         self.into.unmatched = list(self.unmatched.values())
         return self.into
+
+    def _refuse_other_sizes(self) -> None:
+        steps = self.into.steps[:2]  # in the first one a model may be made, and its weights have no names yet
+        sizes = (resized(*(run.lines(step) for run in self.runs)) for step in steps)
+        other = next(filter(None, sizes), None)
+        if other is None:
+            return
+        one, its = (list(line.shape) for line in other)
+        names = self.into.names
+        raise CannotCompare(
+            f"{names[0]} and {names[1]} are of different models: {other[0].name} has the shape {one} in the one, and"
+            f" {its} in the other; trace one program twice"
+        ) from None
 
     def _step(self, number: int) -> None:
         first, second = (run.lines(number) for run in self.runs)

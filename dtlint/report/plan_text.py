@@ -55,6 +55,8 @@ def _plan(plan: Plan, file: str, verified: bool) -> Iterator[Line]:
     if plan.error >= 0:
         bound = f", below the {_share(plan.max_error)} that is asked for" if plan.max_error else ""
         yield f"Relative error of the output: {_share(plan.error)} at most, by estimate{bound}", "plain"
+        if plan.max_error and plan.share == 0:
+            yield "  nothing is left in float16: its rounding alone is more than the bound", "warning"
     yield from _memory(plan)
     if verified:
         yield "Verified: it held in the run that was recorded", "strong"

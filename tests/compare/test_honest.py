@@ -57,6 +57,18 @@ def test_what_a_backward_computes_of_forward_values_was_never_scaled(sketched: S
     assert [(step, loss == its) for step, loss, its in comparison.losses] == [(0, True), (1, True)]
 
 
+def test_models_of_other_sizes_are_told_as_such(sketched: Sketched) -> None:
+    def train(width: int) -> None:
+        model = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
+        optimizer = torch.optim.SGD(model.parameters())
+        for _ in range(2):
+            model(torch.randn(3, 4)).sum().backward()
+            optimizer.step()
+
+    with pytest.raises(CannotCompare, match=r"models: parameter 0\.bias has the shape \[8\] in the one, and \[16\]"):
+        compare(sketched(lambda: train(8)), sketched(lambda: train(16)))
+
+
 def test_losses_are_told_without_their_scale(sketched: Sketched) -> None:
     losses: list[float] = []
 

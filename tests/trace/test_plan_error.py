@@ -322,6 +322,7 @@ def test_a_bound_from_the_command_line(dtlint: Callable[..., Any], tmp_path: Pat
     assert "Verified: it held in the run that was recorded" in dtlint("plan", "try.json").out
     stricter = dtlint("plan", "try.json", "--max-error", "0.0001")
     assert (stricter.code, "Not verified" in stricter.out) == (0, True)
+    assert "nothing is left in float16" in dtlint("plan", "run.json", "--max-error", "1e-6").out
     for arguments, told in (
         (("plan", "run.json", "--max-error", "0"), "0.0 is not in the range x>0"),
         (("plan", "run.json", "--max-error", "x"), "is not a valid float"),
