@@ -67,10 +67,11 @@ class WrongDtypeArgument(Rule):
     torch takes dtypes as `torch.dtype` objects only. A positional string is taken for a device (`RuntimeError:
     Invalid device string: 'float16'`), everything else raises `TypeError`. `torch_dtype` is an argument of
     `from_pretrained`; as an argument of `.to` it raises for tensors and modules, and a pipeline of diffusers swallows
-    it and casts nothing, unless the project declares releases before 0.21 alone, which had it. Autocast with a string for a dtype is switched off with a warning. NumPy raises `Cannot
-    interpret 'torch.float32' as a data type`. NumPy takes a dtype by position, and torch hardly anywhere: factories raise,
-    and `nn.Linear` takes it for `bias`, which is then on. `torch.dtype` cannot be called at all, and autocast raises for
-    what is no string. Such lines often stand in a branch that no test runs.
+    it and casts nothing, unless the project declares releases before 0.21 alone, which had it. Autocast with a string
+    for a dtype is switched off with a warning. NumPy raises `Cannot interpret 'torch.float32' as a data type`. NumPy
+    takes a dtype by position, and torch hardly anywhere: factories raise, and `nn.Linear` takes it for `bias`, which
+    is then on. `torch.dtype` cannot be called at all, and autocast raises for what is no string. Such lines often
+    stand in a branch that no test runs.
 
     ## Example
     ```python

@@ -90,7 +90,8 @@ class FileReading:
     def _name(self, path: Path | None) -> str:
         """The name of a file as a module. A notebook is none, nor is a file beside a package of its name: that is what an
         import gets."""
-        if path is None or path.suffix == ".ipynb" or (path.with_suffix("") / "__init__.py").is_file():
+        disk = self._project.disk
+        if path is None or path.suffix == ".ipynb" or disk.is_file(path.with_suffix("") / "__init__.py"):
             return "__main__"
         return module_name(path, self._roots[0])
 
