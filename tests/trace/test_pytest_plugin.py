@@ -358,4 +358,4 @@ def test_torch_may_come_within_the_test(tmp_path: Path) -> None:
 
 
 def test_the_marker_takes_all_that_says_what_a_trace_looks_at() -> None:
-    assert set(OPTIONS) == set(inspect.signature(trace).parameters) - {"function", "time"}
+    assert set(OPTIONS) == set(inspect.signature(trace).parameters) - {"function", "time", "sketch", "shadow"}
