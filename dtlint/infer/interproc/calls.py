@@ -122,8 +122,8 @@ class Calls:
             NeverReturns: it raises for these arguments.
         """
         definition: FunctionDefinition = function.definition
-        has_another = isinstance(function.receiver, Instance) or (definition.is_abstract and definition.model is None)
-        if has_another:  # of its class, perhaps
+        is_overridden = isinstance(function.receiver, Instance) or (definition.is_abstract and definition.model is None)
+        if is_overridden:  # perhaps, by its class
             ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
             return declared_result(ctx, definition) or TOP
         if function.receiver is not None:
@@ -131,7 +131,8 @@ class Calls:
         if definition.model is not None:
             return definition.model(ctx, arguments)
         bound = bound_arguments(definition, arguments)
-        if bound is None:
+        if bound is None:  # another function is called, which is not seen
+            ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
             raise Unfit
         for name, annotation in definition.numbers.items():
             if _is_open(bound[name]):

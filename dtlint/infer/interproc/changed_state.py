@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Address, Value
 
-__all__ = ["forget_changed", "forget_changed_globals", "made_on_first_use"]
+__all__ = ["forget_changed", "forget_changed_globals"]
 
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 _CHANGING = frozenset({"append", "appendleft", "extend", "insert", "add", "update", "setdefault"})
@@ -44,16 +44,11 @@ class _Changed:
     filled: frozenset[str]
 
 
-def forget_changed(ctx: Context, made: Ref, order: Sequence[Value]) -> dict[str, Value]:
+def forget_changed(ctx: Context, made: Ref, order: Sequence[Value]) -> None:
     """Forget the numbers, texts and containers, and None, in attributes that the methods of its classes change, the tensors in
     those that are given other ones, and that there are none that these bring in. Layers and weights are taken to keep their
-    kind.
-
-    Returns:
-        What was forgotten of attributes that are assigned: what they hold as long as the object is new.
-    """
+    kind."""
     store = ctx.store
-    fresh: dict[str, Value] = {}
     for cls in order:
         if not isinstance(cls, ProjectClass):
             continue
@@ -69,49 +64,11 @@ def forget_changed(ctx: Context, made: Ref, order: Sequence[Value]) -> dict[str,
                 continue
             category = category_of(value)
             if name in changed.assigned:
-                fresh[name] = value
                 store.overwrite(made.address, name, TOP)
             elif name in changed.counted and category is not None:
                 store.overwrite(made.address, name, Number(category))
             else:
                 ctx.modules.escape(ctx, [value])
-    return fresh
-
-
-def made_on_first_use(method: ast.AST, cls: ast.ClassDef) -> frozenset[str]:
-    """The attributes that a method finds missing and makes: `if self.cache is None: self.cache = ...`, or by another method of
-    its class."""
-    tested: set[str] = set()
-    made: set[str] = set()
-    for part in nodes([method]):
-        if isinstance(part, (ast.If, ast.IfExp)):
-            absent = _found_missing(part.test)
-            tested |= absent
-            if absent and isinstance(part, ast.If):
-                made |= _assigned_in(part.body, cls)
-        elif isinstance(part, ast.Assign):
-            made |= frozenset[str]().union(*map(_own, _targets(part)))
-    return frozenset(tested & made)
-
-
-def _found_missing(test: ast.expr) -> set[str]:
-    """The attributes that are tested for None, or for being empty or false."""
-    if isinstance(test, ast.BoolOp):
-        return set[str]().union(*map(_found_missing, test.values))
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _own(test.operand)
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.Eq)):
-        other = test.comparators[0]
-        return _own(test.left) if isinstance(other, ast.Constant) and other.value is None else set()
-    return set()
-
-
-def _assigned_in(body: Sequence[ast.stmt], cls: ast.ClassDef) -> set[str]:
-    """The attributes that the methods assign which statements call."""
-    called = {name for statement in body for name in _called_in(statement)}
-    making = [one for one in functions(cls.body) if one.name in called]
-    found = (_own(target) for part in nodes(making) if isinstance(part, ast.Assign) for target in _targets(part))
-    return set[str]().union(*found)
 
 
 def forget_changed_globals(ctx: Context, variables: Address, tree: ast.Module) -> None:

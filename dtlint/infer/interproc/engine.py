@@ -194,6 +194,7 @@ class Engine:
             is_given = callee.symbol is not None or _is_of_receiver(ctx, arguments.node)
             return result_of_unseen(ctx, arguments) if is_given else TOP
         if isinstance(callee, Const):
+            ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
             raise Unfit
         return TOP
 

@@ -38,7 +38,7 @@ __all__ = ["FileReading", "Independent"]
 
 _BUDGET = 4_000
 """Calls that are followed for one file."""
-_MOST_READINGS = 6
+_MOST_READINGS = 4
 """How often one function is read for other arguments, for one file."""
 
 

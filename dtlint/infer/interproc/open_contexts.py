@@ -24,7 +24,7 @@ from dtlint.infer.domain.values import (
     Value,
 )
 from dtlint.infer.interproc.by_signature import applied, is_followed, result_of
-from dtlint.infer.interproc.changed_state import forget_changed, forget_changed_globals, made_on_first_use
+from dtlint.infer.interproc.changed_state import forget_changed, forget_changed_globals
 from dtlint.infer.interproc.entry_regions import enter_region, region_under
 from dtlint.infer.interproc.long_parameters import Search, as_index, declared_long, int64_parameters
 from dtlint.infer.interproc.misuses import Misuses
@@ -133,8 +133,6 @@ class OpenContexts(Recorder):
         """The functions that are read, with the object whose methods they are, as soon as that is there."""
         self._results: dict[tuple[FunctionDefinition, Value | None], Value] = {}
         """What calls of these give."""
-        self._fresh: dict[Address, dict[str, Value]] = {}
-        """What attributes of objects hold as long as these are new, that is forgotten for later calls."""
 
     def readings(self) -> Iterator[tuple[FunctionDefinition, Value | None, MappingOf[str, Value], Summary]]:
         """What was read: each function with the object whose method it is, what its parameters were, and what it does."""
@@ -294,9 +292,6 @@ class OpenContexts(Recorder):
         for count in range(self._rounds):
             left = [self._left_by(ctx, definition, receiver) for definition, receiver in entries]
             changed = [one for one in left if one]
-            if self._rounds == 1:
-                for definition, receiver in entries:
-                    self._read_for_new_object(ctx, definition, receiver)
             if not changed or count == self._rounds - 1:
                 return
             mark = store.mark()
@@ -311,18 +306,6 @@ class OpenContexts(Recorder):
             if count >= _MOST_ROUNDS - 2:
                 for address, field in grown:
                     store.overwrite(address, field, TOP)
-
-    def _read_for_new_object(self, ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> None:
-        """Read a method that makes what its object lacks as the first call finds it."""
-        fresh = self._fresh.get(receiver.address) if isinstance(receiver, Ref) else None
-        if not fresh or definition.owner is None:
-            return
-        missing = made_on_first_use(definition.node, definition.owner.definition.node) & fresh.keys()
-        if missing:
-            with ctx.store.aside():
-                for name in sorted(missing):
-                    ctx.store.overwrite(receiver.address, name, fresh[name])  # type: ignore[union-attr]
-                self._left_by(ctx, definition, receiver)
 
     def _left_by(self, ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> Difference:
         """What a function leaves behind, as called by anybody; nothing where it cannot be followed to its end."""
@@ -502,11 +485,11 @@ class OpenContexts(Recorder):
         ctx.modules.escape(ctx, list(bound.values()))
         known = self._result(ctx, entry) if is_own else result_of(ctx, definition, self._signatures)
         if is_own and isinstance(first, Ref):
-            self._bring_tensors(ctx, first, self._summaries.get(entry))
+            self._store_tensors(ctx, first, self._summaries.get(entry))
         return applied(known, definition, bound, of_itself=is_own and entry[1] is not None)
 
-    def _bring_tensors(self, ctx: Context, receiver: Ref, summary: Summary | None) -> None:
-        """Leave the tensors in an object's attributes that a method of its own leaves there, which is not followed."""
+    def _store_tensors(self, ctx: Context, receiver: Ref, summary: Summary | None) -> None:
+        """Set the attributes of an object to the tensors that a method of it sets them to, whose call is not followed."""
         for (address, name), value in summary.changes.items() if summary is not None else ():
             if address == receiver.address and isinstance(value, Tensor) and value.dtypes:
                 ctx.store.overwrite(address, name, value)
@@ -542,7 +525,7 @@ class OpenContexts(Recorder):
                 engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
         name_what_it_holds(ctx, made, self._assumption)
         if self._rounds == 1:
-            self._fresh[made.address] = forget_changed(ctx, made, definition.order)
+            forget_changed(ctx, made, definition.order)
         return made
 
     def _enter_region(self, ctx: Context, definition: FunctionDefinition) -> None:

@@ -147,11 +147,11 @@ def _raise(ctx: Context, node: ast.Raise) -> bool:
 
 def _assert(ctx: Context, node: ast.Assert) -> bool:
     if ctx.semantics.truth(ctx, evaluate(ctx, node.test)) is False:
-        return _is_past(ctx, node.test, True)
+        return _goes_on(ctx, node.test)
     try:
         narrow(ctx, node.test, True)
     except NeverReturns:
-        return _is_past(ctx, node.test, True)
+        return _goes_on(ctx, node.test)
     return True
 
 
@@ -170,16 +170,15 @@ def _if(ctx: Context, node: ast.If) -> bool:
     taken, other = (node.body, node.orelse) if known else (node.orelse, node.body)
     if not taken or not isinstance(taken[-1], ast.Raise):
         return branch(known)()
-    return alternatives(ctx, [branch(known), lambda: _is_past(ctx, node.test, not known) and execute(ctx, other)])
+    return alternatives(ctx, [branch(known), lambda: _goes_on(ctx, node.test) and execute(ctx, other)])
 
 
-def _is_past(ctx: Context, test: ast.expr, holds: bool) -> bool:
-    """A check that fails, as far as is seen, ends no program that runs: more is there than was seen. What it asks of is not
-    known behind it. A check of a dtype does end it, and one that never holds."""
-    for part in nodes([test]):
-        if isinstance(part, ast.Attribute) and part.attr == "dtype":
-            return False
+def _goes_on(ctx: Context, test: ast.expr) -> bool:
+    """Does the program go on behind a check that fails as far as is seen? Programs are taken to pass their checks, and what was
+    asked about is unknown behind one. But a check of a dtype is taken at its word, and `assert False` is."""
     if isinstance(test, ast.Constant):
+        return False
+    if any(isinstance(part, ast.Attribute) and part.attr == "dtype" for part in nodes([test])):
         return False
     narrowing.forget(ctx, test)
     return True
