@@ -1,6 +1,7 @@
 """The pytest plugin: `pytest --dtlint` traces each test, `@pytest.mark.dtlint` holds one to expectations, `dtype_trace` is its trace.
 
-pytest imports this module in every run: it imports nothing of the tracer's before a test asks for a trace, and no torch.
+pytest imports this module in every run: it imports nothing of the tracer's before a test asks for a trace, and no torch; and
+where pytest is too old for it, it is silent until somebody asks for it.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import difflib
 import threading
 from contextlib import ExitStack
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from dtlint.api import Trace
     from dtlint.diagnostic import Diagnostic
@@ -97,7 +99,31 @@ def _plain(one: Diagnostic) -> dict[str, Any]:
     }
 
 
-ASKED = pytest.StashKey[Asked]()
+# -- releases of pytest ------------------------------------------------------------------------------------------------
+
+
+def _too_old(marker: Any) -> str:
+    """What is too old to wrap tests, in a sentence; "" where nothing is.
+
+    Args:
+        marker: pytest's `hookimpl`.
+    """
+    if not hasattr(pytest, "StashKey"):
+        return f"dtlint needs pytest 7 or newer, and this is {pytest.__version__}: pip install -U pytest"
+    if "wrapper" not in signature(marker).parameters:
+        return "dtlint needs pluggy 1.2 or newer: pip install -U pluggy"
+    return ""
+
+
+TOO_OLD = _too_old(pytest.hookimpl)
+
+
+def _wrapper(*, tryfirst: bool = False) -> Callable[[Any], Any]:
+    """Marks a hook that wraps others; without it pytest would not load the plugin where that cannot be."""
+    return (lambda hook: None) if TOO_OLD else pytest.hookimpl(wrapper=True, tryfirst=tryfirst)
+
+
+ASKED: Any = None if TOO_OLD else pytest.StashKey[Asked]()
 
 
 # -- options, the marker and the fixture -------------------------------------------------------------------------------
@@ -129,6 +155,8 @@ def pytest_configure(config: pytest.Config) -> None:
         ' max_dtype="float32"; what dtlint.trace() takes says what to look at. See docs/pytest.md of dtlint.',
     )
     fail_on = config.getoption("dtlint_fail_on", "")
+    if TOO_OLD and _every_test(config):
+        raise pytest.UsageError(f"--dtlint: {TOO_OLD}")
     if fail_on:
         from dtlint.trace.expect import ExpectationError, Expectations
 
@@ -154,13 +182,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Refuse what the marker cannot mean, before the test runs."""
     wanted = "dtype_trace" in getattr(item, "fixturenames", ())
     marked = item.get_closest_marker(MARKER) is not None
+    if TOO_OLD and (wanted or marked):
+        pytest.fail(TOO_OLD, pytrace=False)
     if wanted or marked or _every_test(item.config):
         asked = _asked(item, wanted)
         if wanted or asked.expectations.any or _every_test(item.config):
             item.stash[ASKED] = asked
 
 
-@pytest.hookimpl(wrapper=True)
+@_wrapper()
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Trace the body of the test. Its fixtures are not traced: one of a wider scope would tell of the first test alone."""
     asked = item.stash.get(ASKED, None)
@@ -187,7 +217,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
-@pytest.hookimpl(wrapper=True)
+@_wrapper()
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -274,7 +304,7 @@ class Summary:
             key = (one["code"], one["path"], one["line"], one["column"])
             self.found.setdefault(key, (one, []))[1].append(report.nodeid)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    @_wrapper(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
         """Below pytest's own summary."""
         yield

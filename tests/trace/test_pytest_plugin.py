@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dtlint.api import trace
-from dtlint.pytest_plugin import OPTIONS
+from dtlint.pytest_plugin import OPTIONS, _too_old
 
 MODEL = """
 import pytest, torch
@@ -359,3 +359,13 @@ def test_torch_may_come_within_the_test(tmp_path: Path) -> None:
 
 def test_the_marker_takes_all_that_says_what_a_trace_looks_at() -> None:
     assert set(OPTIONS) == set(inspect.signature(trace).parameters) - {"function", "time", "sketch", "shadow"}
+
+
+def test_a_pytest_that_is_too_old_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hookimpl(hookwrapper: bool = False) -> None:
+        """Of pluggy 1.1."""
+
+    assert _too_old(pytest.hookimpl) == ""
+    assert _too_old(hookimpl) == "dtlint needs pluggy 1.2 or newer: pip install -U pluggy"
+    monkeypatch.delattr(pytest, "StashKey")
+    assert _too_old(pytest.hookimpl).startswith("dtlint needs pytest 7 or newer, and this is ")
