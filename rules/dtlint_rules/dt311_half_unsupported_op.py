@@ -94,8 +94,8 @@ class HalfUnsupportedOp(Rule):
 
     ## What it does
     Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `polar`, `view_as_complex`, `ctc_loss`, Bessel and a few
-    other special functions, `nn.init.orthogonal_`, and `interpolate` with `antialias=True` on a tensor that is float16 or bfloat16. A tensor that was cast to float32
-    before is fine.
+    other special functions, `nn.init.orthogonal_`, and `interpolate` with `antialias=True` on a tensor that is float16
+    or bfloat16. A tensor that was cast to float32 before is fine.
 
     Conditional, and so reported with `--preview` only: a tensor whose dtype the caller decides, in a function that casts
     to that dtype, and so expects others than float32; and a Fourier transform of float16 that need not be on the CPU.
