@@ -159,6 +159,13 @@ class Recorder:
     ) -> None:
         """One of torch's ops was evaluated at `ctx.site`; with an error: torch raises for all that the operands can be."""
 
+    def refusals(self) -> int:
+        """How many operations that raise were recorded so far."""
+        return 0
+
+    def withdraw(self, first: int, end: int) -> None:
+        """Forget the refusals from one to another: they were met in what is not what is called there."""
+
     def event(self, kind: str, ctx: Context, *about: Value) -> None:
         """A protocol took a step at `ctx.site`: see `facts.Event`."""
 

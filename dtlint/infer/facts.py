@@ -501,7 +501,7 @@ class ModuleFacts:
         where it happens, what holds for some of them where these are."""
         index = self._kept.index()
         for one in index.by_module.get(id(self.module), ()):
-            if not which(one) or self._is_survived(one):
+            if not which(one):
                 continue
             near = self._call_behind(one)
             others = index.by_place[one.node, one.op]
@@ -512,14 +512,6 @@ class ModuleFacts:
                     yield Sighting(one, one.node, False, near)
             elif near is not None and near.module is self.module:
                 yield Sighting(one, near.node, True)
-
-    def _is_survived(self, operation: Operation) -> bool:
-        """Did the expression of an operation that raises give a value, for one of several things that may be called there?
-        Which of them it is, is decided together with what it is given."""
-        node, values = operation.node, self._kept.inner if operation.calls else self._kept.values
-        if operation.error is None or node not in values:
-            return False
-        return isinstance(node, ast.Call) and len(choices(values.get(node.func, TOP))) > 1
 
     def anywhere(self, ops: Iterable[str]) -> Iterator[Operation]:
         """The operations of some ops in the whole project."""

@@ -151,7 +151,8 @@ class Engine:
         return operators.compare(ctx, operator, left, right, node)
 
     def call(self, ctx: Context, callee: Value, arguments: Arguments) -> Value:
-        """The result of a call.
+        """The result of a call. Where torch raises in some of several things that may be called, the others are called: which
+        it is, is decided together with what it is given.
 
         Raises:
             NeverReturns: it raises, whatever is called.
@@ -166,13 +167,23 @@ class Engine:
             rivals = [other for other in ones if _is_absent_beside(ctx, other, one)]
 
             def run() -> Value:
-                for other in rivals:
-                    self._call(ctx, other, arguments)
-                return self._call(ctx, one, arguments)
+                before = 0 if recorder is None else recorder.refusals()
+                try:
+                    for other in rivals:
+                        self._call(ctx, other, arguments)
+                    return self._call(ctx, one, arguments)
+                except NeverReturns:
+                    refused.append((before, 0 if recorder is None else recorder.refusals()))
+                    raise
 
             return run
 
-        return value_of_alternatives(ctx, [path(one) for one in ones])
+        recorder, refused = ctx.recorder, list[tuple[int, int]]()
+        result = value_of_alternatives(ctx, [path(one) for one in ones])
+        if recorder is not None:
+            for first, end in refused:
+                recorder.withdraw(first, end)
+        return result
 
     def _call(self, ctx: Context, callee: Value, arguments: Arguments) -> Value:
         if isinstance(callee, Function):

@@ -177,6 +177,14 @@ class OpenContexts(Recorder):
         elif self._is_told(ctx.frame):
             self._recorder.operation(op, args, keywords, result, error, ctx)
 
+    def refusals(self) -> int:
+        """How many operations that raise were recorded so far."""
+        return self._recorder.refusals()
+
+    def withdraw(self, first: int, end: int) -> None:
+        """Forget the refusals from one to another."""
+        self._recorder.withdraw(first, end)
+
     def module_begins(self, module: ModuleInfo) -> None:
         """A module's body is going to be run."""
         self._recorder.module_begins(module)

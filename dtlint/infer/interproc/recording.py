@@ -57,6 +57,7 @@ class Recording(Recorder):
         self._of: dict[str, Kept] = {}
         self._around: list[tuple[Kept, ModuleInfo | None]] = []
         self._count: dict[object, int] = {}
+        self._refused: list[tuple[Kept, object]] = []
         self.told: Facts | None = None
         """Who is told what expressions of the module are, for people to be shown; None: nobody."""
         self.told_all = True
@@ -72,6 +73,7 @@ class Recording(Recorder):
         self._of.pop(module.name, None)
         self.kept, self._module = Kept(), None
         self._count.clear()
+        self._refused.clear()
 
     def module_begins(self, module: ModuleInfo) -> None:
         """A module's body is going to be run, for whoever asks for something in it."""
@@ -176,6 +178,17 @@ class Recording(Recorder):
                 return
             self._count[place] = self._count.get(place, 0) + 1
         operations[key] = Operation(ctx.site, ctx.frame.module, op, given, named, result, error, region, steps)
+        if error is not None:
+            self._refused.append((self.kept, key))
+
+    def refusals(self) -> int:
+        """How many operations that raise were recorded so far."""
+        return len(self._refused)
+
+    def withdraw(self, first: int, end: int) -> None:
+        """Forget the refusals from one to another."""
+        for kept, key in self._refused[first:end]:
+            kept.operations.pop(key, None)
 
     def event(self, kind: str, ctx: Context, *about: Value) -> None:
         """A protocol took a step."""
