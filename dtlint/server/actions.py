@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,15 @@ from dtlint.source.annotate import suppressed
 from dtlint.source.file import Source, UnreadableSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dtlint.diagnostic import Diagnostic, Fix
     from dtlint.server.positions import Text
 
-__all__ = ["FIX_ALL", "KINDS", "edits_between", "fixes", "suppressions", "wants"]
+    Located = tuple[Diagnostic, dict[str, Any]]
+    """A diagnostic, and how the protocol has it."""
+
+__all__ = ["FIX_ALL", "KINDS", "QUICK_FIX", "EditedText", "Edits", "edits_between", "fixes", "suppressions", "wants"]
 
 QUICK_FIX = "quickfix"
 FIX_ALL = "source.fixAll.dtlint"
@@ -36,60 +40,68 @@ def wants(only: object, kind: str) -> bool:
     return any(isinstance(one, str) and f"{kind}.".startswith(f"{one}.") for one in only)
 
 
-def fixes(
-    found: Sequence[tuple[Diagnostic, dict[str, Any]]],
-    data: bytes,
-    shown: str,
-    texts: Mapping[int | None, tuple[str, Text]],
-    edit: Callable[[Edits], dict[str, Any]],
-) -> Iterator[dict[str, Any]]:
-    """The fixes of diagnostics, each with the diagnostic in the words of the protocol."""
-    for diagnostic, told in found:
+@dataclass(frozen=True)
+class EditedText:
+    """The text that actions edit.
+
+    Attributes:
+        data: the file, as it would be saved.
+        shown: the file, as messages name it.
+        texts: the texts that places are in, by the cell of a notebook, each with its URI.
+    """
+
+    data: bytes
+    shown: str
+    texts: Mapping[int | None, tuple[str, Text]]
+
+    def source(self) -> Source:
+        """The text, as rules read it.
+
+        Raises:
+            UnreadableSource: it is no Python.
+        """
+        return Source.from_bytes(self.data, self.shown)
+
+
+def fixes(found: Sequence[Located], text: EditedText) -> Iterator[tuple[dict[str, Any], Edits]]:
+    """The fixes of diagnostics: code actions, each with its edits."""
+    for diagnostic, shown in found:
         fix = diagnostic.fix
         if fix is None or fix.applicability not in (Applicability.SAFE, Applicability.UNSAFE):
             continue
         is_safe = fix.applicability is Applicability.SAFE
-        changes = _edits(diagnostic, fix, data, shown, texts)
-        if not changes:
+        edits = _edits(diagnostic, fix, text)
+        if not edits:
             continue
         action: dict[str, Any] = {
             "title": f"{diagnostic.code}: {fix.message}" + ("" if is_safe else _UNSAFE),
             "kind": QUICK_FIX,
-            "diagnostics": [told],
-            "edit": edit(changes),
+            "diagnostics": [shown],
         }
         if is_safe:
             action["isPreferred"] = True
-        yield action
+        yield action, edits
 
 
-def _edits(
-    diagnostic: Diagnostic, fix: Fix, data: bytes, shown: str, texts: Mapping[int | None, tuple[str, Text]]
-) -> Edits:
+def _edits(diagnostic: Diagnostic, fix: Fix, text: EditedText) -> Edits:
     """The edits of a fix; with those that take away the imports which nothing uses then, where there are such."""
-    uri, text = texts[diagnostic.location.cell]
     if fix.orphans and diagnostic.location.cell is None:
         try:
-            source = Source.from_bytes(data, shown)
-            return edits_between(source, with_fixes(source, [fix]), texts)
+            source = text.source()
+            return edits_between(source, with_fixes(source, [fix]), text.texts)
         except (UnreadableSource, SyntaxError, ValueError):
             return {}
-    return {uri: [{"range": text.range(one.span), "newText": one.text} for one in fix.edits]}
+    uri, lines = text.texts[diagnostic.location.cell]
+    return {uri: [{"range": lines.range(one.span), "newText": one.text} for one in fix.edits]}
 
 
-def suppressions(
-    found: Sequence[tuple[Diagnostic, dict[str, Any]]],
-    data: bytes,
-    shown: str,
-    texts: Mapping[int | None, tuple[str, Text]],
-    edit: Callable[[Edits], dict[str, Any]],
-) -> Iterator[dict[str, Any]]:
-    """Comments that silence diagnostics, of both forms."""
+def suppressions(found: Sequence[Located], text: EditedText) -> Iterator[tuple[dict[str, Any], Edits]]:
+    """Comments that silence diagnostics, of both forms: code actions, each with its edits."""
     try:
-        source = Source.from_bytes(data, shown)
+        source = text.source()
     except UnreadableSource:
         return
-    for diagnostic, told in found:
+    for diagnostic, shown in found:
         if diagnostic.code in (UNREADABLE_FILE[0], UNUSED_SUPPRESSION[0]):
             continue
         line = source.text_line(diagnostic.location, diagnostic.noqa_line or diagnostic.location.span.line)
@@ -98,12 +110,9 @@ def suppressions(
                 after = suppressed(source, {line: {diagnostic.code}}, form)
             except (ValueError, IndexError):
                 continue
-            yield {
-                "title": f"Silence {diagnostic.code} here: {form.format(diagnostic.code)}",
-                "kind": QUICK_FIX,
-                "diagnostics": [told],
-                "edit": edit(edits_between(source, after, texts)),
-            }
+            title = f"Silence {diagnostic.code} here: {form.format(diagnostic.code)}"
+            action = {"title": title, "kind": QUICK_FIX, "diagnostics": [shown]}
+            yield action, edits_between(source, after, text.texts)
 
 
 def edits_between(source: Source, after: Source, texts: Mapping[int | None, tuple[str, Text]]) -> Edits:

@@ -79,7 +79,7 @@ def in_protocol(
     if found is None:
         return None
     uri, text = found
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "range": text.range(diagnostic.location.span),
         "severity": _SEVERITIES[diagnostic.severity],
         "code": diagnostic.code,
@@ -88,15 +88,15 @@ def in_protocol(
     }
     documentation = page(diagnostic.code)
     if documentation is not None:
-        told["codeDescription"] = {"href": documentation}
+        shown["codeDescription"] = {"href": documentation}
     words = set(diagnostic.name.split("-"))
     tags = [tag for tag, names in ((1, _UNNECESSARY), (2, _DEPRECATED)) if words & names]
     if tags:
-        told["tags"] = tags
+        shown["tags"] = tags
     related = [_related(note, places) for note in diagnostic.notes]
     if any(related):
-        told["relatedInformation"] = [one for one in related if one is not None]
-    return uri, told
+        shown["relatedInformation"] = [one for one in related if one is not None]
+    return uri, shown
 
 
 def _related(note: Note, places: Places) -> dict[str, Any] | None:

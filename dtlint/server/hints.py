@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
     from dtlint.infer.claims.account import Step
     from dtlint.server.positions import Text
-    from dtlint.server.tasks import Told
+    from dtlint.server.tasks import Inferred
 
 __all__ = ["Hints"]
 
 
 class Hints:
-    """What one reading of a file tells.
+    """The dtypes of one reading of a file.
 
     Args:
         path: the file.
     """
 
-    def __init__(self, told: Told, path: Path) -> None:
-        assert told.tables is not None
+    def __init__(self, inferred: Inferred, path: Path) -> None:
+        assert inferred.tables is not None
         self._path = path
-        self._account = Account(path, Disk(told.contents), told.tables)
+        self._account = Account(path, Disk(inferred.contents), inferred.tables)
 
     def at(self, cell: int | None, line: int, column: int, text: Text) -> dict[str, Any] | None:
         """The dtype of the innermost tensor expression at a place, or of what is assigned to the name there, with the steps
@@ -48,9 +48,9 @@ class Hints:
         if not steps or (steps[0].dtypes is None and steps[0].symbolic is None):
             return None
         first = steps[0]
-        told = [f"`{name or first.expression}`: **{first.symbolic or shown(first.dtypes)}**", ""]
-        told += [f"- {self._in_words(step)}" for step in steps]
-        hover: dict[str, Any] = {"contents": {"kind": "markdown", "value": "\n".join(told)}}
+        lines = [f"`{name or first.expression}`: **{first.symbolic or shown(first.dtypes)}**", ""]
+        lines += [f"- {self._in_words(step)}" for step in steps]
+        hover: dict[str, Any] = {"contents": {"kind": "markdown", "value": "\n".join(lines)}}
         if not name:
             location = account.source(path).location(first.span)
             if location.cell == cell:

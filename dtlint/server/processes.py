@@ -112,27 +112,27 @@ def _framed(message: object) -> bytes:
     return struct.pack(">Q", len(data)) + data
 
 
-def _answers(task: Task, reader: Reader, tell: Callable[[Any], None], goes_on: Callable[[], bool]) -> None:
-    """Find the answers to a task, and tell each as it is ready.
+def _answers(task: Task, reader: Reader, give: Callable[[Any], None], goes_on: Callable[[], bool]) -> None:
+    """Find the answers to a task, and give each as it is ready.
 
     Args:
         goes_on: is the project to be read, too, when the file has been left alone for a moment?
     """
     reading = Reading(task, reader)
     if task.fix:
-        tell(reading.fixed())
+        give(reading.fixed())
         return
     before = time.process_time()
-    tell(reading.checked())
+    give(reading.checked())
     seconds = time.process_time() - before
-    tell(reading.told())
+    give(reading.inferred())
     file_reading, steady, modules = reader.reading(task.path), None, None
     if file_reading is not None and task.path is not None:
         steady, modules = (file_reading.independent(changing) for changing in ({task.path, *task.open}, {task.path}))
-    tell(_Finished(task, steady, modules, seconds))
+    give(_Finished(task, steady, modules, seconds))
     time.sleep(_QUIET)
     if goes_on():
-        tell(reading.whole_project())
+        give(reading.whole_project())
 
 
 def _gives_way() -> bool:
@@ -515,11 +515,11 @@ def _one_after_the_other(inbox: BinaryIO, outbox: BinaryIO) -> None:
                 return
             _, task = waiting.popitem(last=False)
 
-        def tell(answer: Any) -> None:
+        def give(answer: Any) -> None:
             if not isinstance(answer, _Finished):
                 send(outbox, answer)
 
-        _answers(task, _cold(task), tell, lambda: not waiting)
+        _answers(task, _cold(task), give, lambda: not waiting)
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dtlint.diagnostic import Diagnostic
     from dtlint.server.options import Options
 
-__all__ = ["Answer", "Checked", "Fixed", "Reading", "Task", "Told", "WholeProject"]
+__all__ = ["Answer", "Checked", "Fixed", "Inferred", "Reading", "Task", "WholeProject"]
 
 _MOST_FILES = 300
 """Files of a project that are read together; of a larger one only the programs among those that are open."""
@@ -85,11 +85,11 @@ class Checked(Answer):
 
 
 @dataclass(frozen=True)
-class Told(Answer):
+class Inferred(Answer):
     """What the expressions of the file are.
 
     Attributes:
-        tables: those of an `Account`; None where there is nothing to tell.
+        tables: those of an `Account`; None where there is nothing to show.
         contents: what the files hold that the tables speak of.
         rests_on: the other files that were looked into.
     """
@@ -152,8 +152,10 @@ class Reading:
             try:
                 source = self._source = Source.from_bytes(task.data, task.shown, task.path)
             except UnreadableSource as error:
-                told = [unreadable_diagnostic(task.shown, error)] if UNREADABLE_FILE[0] in setup.job.codes else []
-                return Checked(task.key, task.revision, told, readable=False)
+                diagnostics = (
+                    [unreadable_diagnostic(task.shown, error)] if UNREADABLE_FILE[0] in setup.job.codes else []
+                )
+                return Checked(task.key, task.revision, diagnostics, readable=False)
             self._reader.rests_on = {}
             found = check_source(source, setup.enabled, setup.settings, (), self._reader)
             readable = not any(one.code == UNREADABLE_FILE[0] for one in found.diagnostics)
@@ -166,18 +168,18 @@ class Reading:
                 task.key, task.revision, (), problem=f"internal error: {in_one_line(error)}; please report it"
             )
 
-    def told(self) -> Told:
+    def inferred(self) -> Inferred:
         """What the expressions of the file are. To be asked behind `checked`."""
         task, source = self._task, self._source
-        nothing = Told(task.key, task.revision, None)
+        nothing = Inferred(task.key, task.revision, None)
         if source is None or "torch" not in source.text or task.path is None:
             return nothing
         try:
-            return self._told(source, task.path) or nothing
+            return self._inferred(source, task.path) or nothing
         except (SyntaxError, ValueError, OSError, RecursionError, KeyError):
             return nothing
 
-    def _told(self, source: Source, path: Path) -> Told | None:
+    def _inferred(self, source: Source, path: Path) -> Inferred | None:
         from dtlint.infer.claims.reading import Reading as Claims
         from dtlint.infer.claims.tables import tables
         from dtlint.infer.interproc.parsing import tree_of
@@ -193,11 +195,11 @@ class Reading:
         if read is None:
             return None
         assert self._reader.disk is not None
-        told = Claims(read, path, self._reader.disk)
-        found = tables(told)
+        claims = Claims(read, path, self._reader.disk)
+        found = tables(claims)
         others = [name for name in found["paths"] if name != str(path)]
         contents = {name: self._reader.disk.read(name) for name in others} | {str(path): source.data}
-        return Told(self._task.key, self._task.revision, found, contents, frozenset(self._reader.rests_on))
+        return Inferred(self._task.key, self._task.revision, found, contents, frozenset(self._reader.rests_on))
 
     def whole_project(self) -> WholeProject:
         """What is wrong in the file among the others of its project. To be asked behind `checked`."""

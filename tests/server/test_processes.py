@@ -10,7 +10,7 @@ import pytest
 
 from dtlint.server.options import Options
 from dtlint.server.processes import Overtaken, _Beforehand, _cold, receive, send
-from dtlint.server.tasks import Checked, Reading, Task, Told, WholeProject
+from dtlint.server.tasks import Checked, Inferred, Reading, Task, WholeProject
 
 TEXT = "import torch\n\nx = torch.ones(3).half()\nx = x.half().float()\nprint(x)\n"
 
@@ -29,7 +29,7 @@ def test_each_task_is_answered_and_the_newest_counts(tmp_path: Path, forks: bool
         assert done.stdin is not None and done.stdout is not None
         send(done.stdin, task(1, TEXT, tmp_path))  # type: ignore[arg-type]
         answers = [receive(done.stdout) for _ in range(3)]  # type: ignore[arg-type]
-        assert [type(one) for one in answers] == [Checked, Told, WholeProject]
+        assert [type(one) for one in answers] == [Checked, Inferred, WholeProject]
         assert {one.revision for one in answers} == {1}
         assert answers[1].tables is not None
         for revision in range(2, 9):

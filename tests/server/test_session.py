@@ -12,6 +12,7 @@ import pytest
 from dtlint.check.reader import Reader
 from dtlint.server.buffers import uri_of
 from dtlint.server.options import Options
+from dtlint.server.publishing import Publisher
 from dtlint.server.session import Session
 from dtlint.server.tasks import Reading, Task
 
@@ -57,8 +58,8 @@ class Editor:
 
     def read(self) -> None:
         """Read what is to be read by now."""
-        for open in self.session._open.values():
-            open.due = open.due and 0.0
+        for document in self.session.documents:
+            document.due = document.due and 0.0
         self.session.tick()
         while self.tasks:
             reading = Reading(self.tasks[0], Reader())
@@ -103,13 +104,13 @@ def test_the_pages_of_rules_are_gone_with_the_session(editor: Editor) -> None:
     assert not page.exists()
 
 
-def test_an_internal_error_is_told_and_ends_nothing(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_shown_and_ends_nothing(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: object) -> None:
         raise ZeroDivisionError("oh")
 
     number = editor.fix_all()
     with monkeypatch.context() as patched:
-        patched.setattr(Session, "_publish", fails)
+        patched.setattr(Publisher, "publish", fails)
         editor.read()
     assert editor.heard[-1]["params"]["message"].startswith("dtlint: internal error: ZeroDivisionError: oh; please")
     editor.change(TEXT + "\n")
