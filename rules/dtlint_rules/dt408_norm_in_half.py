@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
-from dtlint_rules._needs import TORCH, attributes
+from dtlint_rules._needs import HALF, TORCH, attributes
 from dtlint_rules._texts import short
 from dtlint_rules._uses import Use, is_callers, is_half, is_settled, maker, number_at, uses
 
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["NormInHalf"]
 
 _HALF = frozenset({"float16"})
+_SMALL = {"mean": 255.0, "sum": 4.0}
+"""Numbers up to this have squares that float16 has, and sums of four thousand squares."""
+_WORDS = {
+    "mean": (
+        "In float16 the square of `{}` overflows beyond 256",
+        "Use `F.rms_norm` or `F.layer_norm`, or cast first: `x.float()`",
+    ),
+    "sum": (
+        "In float16 the sum of the squares of `{}` overflows where the norm is beyond 256",
+        "Cast first: `x.float()`",
+    ),
+}
 
 
 class NormInHalf(Rule):
@@ -25,16 +38,17 @@ class NormInHalf(Rule):
 
     ## What it does
     Reports the mean of squares along a dimension that is kept, `x.pow(2).mean(-1, keepdim=True)`, as a norm divides by,
-    of a float16 tensor. `F.rms_norm`, `F.layer_norm` and their modules compute in float32 inside and are left alone, and so
-    is what was cast to float32 before.
+    of a float16 tensor, and their sum along a dimension, `x.pow(2).sum(-1)`. `F.rms_norm`, `F.layer_norm` and their
+    modules compute in float32 inside and are left alone, and so is what was cast to float32 before.
 
-    Conditional, and so reported with `--preview` only: the same where it is up to a caller whether the tensor is half.
+    Conditional, and so reported with `--preview` only: the mean where it is up to a caller whether the tensor is half.
 
     ## Why it matters
     In float16 the square of 256 is inf: the manual norm of [300, 200] is [0, 0], and a row of zeros is NaN where the
-    epsilon is below 6e-8, as is that of `F.normalize`, 1e-12. Activations of large models have such outliers. A
-    variance is inf from a deviation of 256 on; and the gradient of `rsqrt` at a variance of 0 is inf for an epsilon
-    below 6e-4, so that a constant row has a gradient of NaN. In bfloat16 mean and variance have 8 bits.
+    epsilon is below 6e-8, as is that of `F.normalize`, 1e-12. A sum of squares is inf where the norm is beyond 256,
+    as that of 1,024 numbers of 8 each. Activations of large models have such outliers. A variance is inf from a
+    deviation of 256 on; and the gradient of `rsqrt` at a variance of 0 is inf for an epsilon below 6e-4, so that a
+    constant row has a gradient of NaN. In bfloat16 mean and variance have 8 bits.
 
     ## Example
     ```python
@@ -71,25 +85,30 @@ class NormInHalf(Rule):
     """
 
     code, name = "DT408", "norm-in-half"
-    triggers = attributes(("mean",))
-    needs = (TORCH, ("keepdim", "keepdims", ",True)"))
+    triggers = attributes(("mean", "sum"))
+    needs = (TORCH, ("keepdim", "keepdims", ",True)", *HALF))
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
-        for use in uses(facts, "mean"):
-            kept = "keepdim" in use.keywords or "keepdims" in use.keywords or len(use.nodes) > 2
-            square = maker(facts, use.nodes[0]) if kept and use.nodes else None
+        for use in uses(facts, "mean", "sum"):
+            square = maker(facts, use.nodes[0]) if _is_along(use) else None
             base = None if square is None else _squared(facts, square)
             if square is None or base is None or is_settled(facts, use.node):
                 continue
             value = square.values[0]
             known = is_half(value, _HALF)
-            if known or is_callers(value):
-                yield Finding(
-                    use.node,
-                    f"In float16 the square of `{short(base)}` overflows beyond 256",
-                    help="Use `F.rms_norm` or `F.layer_norm`, or cast first: `x.float()`",
-                    conditional=not known,
-                )
+            if isinstance(value, Tensor) and value.range.magnitude <= _SMALL[use.name]:
+                continue
+            if known or (use.name == "mean" and is_callers(value)):
+                text, help = _WORDS[use.name]
+                yield Finding(use.node, text.format(short(base)), help=help, conditional=not known)
+
+
+def _is_along(use: Use) -> bool:
+    """Is it a mean along dimensions that are kept, or a sum along some?"""
+    if use.name == "sum":
+        return bool(use.nodes) and (len(use.nodes) > 1 or "dim" in use.keywords or "axis" in use.keywords)
+    kept = "keepdim" in use.keywords or "keepdims" in use.keywords or len(use.nodes) > 2
+    return kept and bool(use.nodes)
 
 
 def _squared(facts: ModuleFacts, square: Use) -> ast.expr | None:
