@@ -144,6 +144,6 @@ def _qualified(tree: ast.Module) -> dict[ast.AST, str]:
                 found[part] = f"{prefix}{part.name}"
             elif isinstance(part, ast.ClassDef):
                 waiting.append((part, f"{prefix}{part.name}."))
-            elif isinstance(part, ast.stmt):
+            elif isinstance(part, (ast.stmt, ast.ExceptHandler, ast.match_case)):
                 waiting.append((part, prefix))
     return found

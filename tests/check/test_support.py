@@ -170,3 +170,21 @@ def test_statistics_count_them_and_name_those_that_fall_short(tmp_path: Path, mo
         "function": "inverse",
         "verdict": "raises",
     }
+
+
+def test_functions_in_handlers_and_cases_are_judged() -> None:
+    text = """
+        import torch
+
+        try:
+            from quick import scaled
+        except ImportError:
+            def scaled(x: torch.Tensor) -> torch.Tensor:
+                return x * 2
+
+        match torch.__version__[0]:
+            case "1":
+                def inverse(x: torch.Tensor) -> torch.Tensor:
+                    return torch.linalg.inv(x)
+    """
+    assert verdicts(text, "half") == {("half", "scaled"): Verdict.SUPPORTS, ("half", "inverse"): Verdict.RAISES}
