@@ -248,3 +248,13 @@ def test_a_trace_of_windows_is_told_elsewhere_by_its_drive() -> None:
     assert json.loads(written("gitlab", found))[0]["location"]["path"] == "C:/train/a.py"
     (result,) = json.loads(written("sarif", found))["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "file:///C:/train/a.py"}
+
+
+def test_a_notebook_of_windows_is_named_by_the_line_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filename, "here", lambda: PureWindowsPath("D:\\work"))
+    found = replace(NOTEBOOK, location=replace(NOTEBOOK.location, path="src\\n b.ipynb"))
+    assert json.loads(written("gitlab", found))[0]["location"]["path"] == "src/n b.ipynb"
+    assert written("pylint", found).startswith("src/n b.ipynb:31: ")
+    (result,) = json.loads(written("sarif", found))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "src/n%20b.ipynb"
+    assert ",file=D%3A\\work\\src\\n b.ipynb,line=31::" in written("github", found)
