@@ -27,7 +27,7 @@ COMMANDS = {
     "report": "Show or convert a record that `dtlint trace` has written.",
     "plan": "Plan which modules stay in float32 while the others run in float16.",
     "diff": "Say what changed in the dtypes of a program between two runs.",
-    "profile": "Tell device time by dtype from a file of torch.profiler.",
+    "profile": "Show device time by dtype from a file of torch.profiler.",
     "compare": "Compare two traces of one program, as of float32 and bfloat16.",
     "rule": "Explain a rule, or list all of them.",
     "infer": "Show the dtype of every expression, as inferred.",

@@ -75,7 +75,7 @@ def command(
 
     Two directories, which the ranks of distributed runs wrote, are compared rank by rank.
 
-    Tells the first operator whose results differ by more than rounding explains, with its line; which modules add most;
+    Reports the first operator whose results differ by more than rounding explains, with its line; which modules add most;
     and what is honest rounding. Both runs need the same weights, batches and random numbers.
     """
     from dtlint.compare import CannotCompare

@@ -111,7 +111,7 @@ class Baseline:
 def command(old: Path, new: Path, factor: float, strict: bool, output_format: str, report_file: Path | None) -> None:
     """What changed in the dtypes of a program from OLD, a record or a baseline, to NEW, a record of `dtlint trace --output`.
 
-    Operators are paired by module and source text, not by line. Each cause is told once: a promotion or a cast that was
+    Operators are paired by module and source text, not by line. Each cause is reported once: a promotion or a cast that was
     not there, an operator, a weight or an input with another dtype, a larger magnitude. What only followed is folded
     below it.
     """
@@ -125,7 +125,7 @@ def command(old: Path, new: Path, factor: float, strict: bool, output_format: st
     try:
         if is_baseline(new):
             raise click.UsageError(
-                f"{new} is a baseline, which does not tell why; give a record of dtlint trace --output"
+                f"{new} is a baseline, which does not show why; give a record of dtlint trace --output"
             )
         facts, record = load_facts(old, _say), load_record(new, _say)
     except RecordError as error:
@@ -161,7 +161,7 @@ def _write(found: list[Change], format: str, facts: Facts, record: TraceRecord, 
     if facts.torch != version:
         notes.append(f"the earlier run had torch {facts.torch}, this one {version}: operators may differ")
     if record.watched == []:
-        notes.append("--only dtypes follows no values: what only followed from a change is told like a cause")
+        notes.append("--only dtypes follows no values: what only followed from a change is reported like a cause")
     if record.exit_code:
         notes.append("the run ended by an error, and may not have come to all that the earlier one ran")
     write(found, format, stream, notes)

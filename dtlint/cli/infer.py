@@ -117,7 +117,7 @@ def command(
     Imports are followed, so a program is read as a whole: what its functions are given decides what they return. What
     cannot be known is left out.
 
-    With --at the innermost tensor expression at that place is told, or what is assigned to the name there, and the steps
+    With --at the innermost tensor expression at that place is shown, or what is assigned to the name there, and the steps
     from its origin. Where FILE is a module of a program, name the program as PATH, so that its calls are known.
 
     With --assume the functions of PATH are read as called by anybody, with floating arguments of the dtype that it says.

@@ -70,13 +70,13 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 " the dtypes in their graphs. Implied by --assume, --plan and --simulate.",
             ),
             click.option(
-                "--time", is_flag=True, help="Also measure each operator, and tell what 16 bits gain or would gain."
+                "--time", is_flag=True, help="Also measure each operator, and estimate what 16 bits gain or would gain."
             ),
-            click.option("--assume", metavar="DTYPE", help="Also tell what this dtype would have done: float16."),
+            click.option("--assume", metavar="DTYPE", help="Also report what this dtype would have done: float16."),
             click.option(
                 "--shadow",
                 metavar="DTYPE",
-                help="Compute each operator in low precision once more in this dtype, float32 or float64, and tell its own"
+                help="Compute each operator in low precision once more in this dtype, float32 or float64, and report its own"
                 " error. A step takes several times as long: see --every.",
             ),
             click.option(
@@ -109,7 +109,7 @@ def look_options(function: Callable[..., Any]) -> Callable[..., Any]:
     "--plan",
     "plan_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Run the models in float16 as this file of `dtlint plan` says, and tell whether it holds: exit code 1 if not.",
+    help="Run the models in float16 as this file of `dtlint plan` says, and report whether it holds: exit code 1 if not.",
 )
 @click.option(
     "--baseline",

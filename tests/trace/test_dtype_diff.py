@@ -275,7 +275,7 @@ def test_bad_input_is_refused_in_one_line(ran: Any, dtlint: Run, tmp_path: Path)
         (("diff", "cut.json", record), "cut.json is not a trace record or baseline: it is not valid JSON"),
         (("diff", "newer.json", record), "of version 2, newer than this dtlint reads; upgrade dtlint"),
         (("diff", "damaged.json", record), "is a damaged baseline ('gave'); restore it"),
-        (("diff", record, "good.json"), "good.json is a baseline, which does not tell why"),
+        (("diff", record, "good.json"), "good.json is a baseline, which does not show why"),
         (("diff", "--factor", "0.5", record, record), "--factor 0.5 is less than 1"),
         (("diff", "--report-file", record, "good.json", record), "would overwrite what it compares"),
         (("trace", "--update-baseline", "program.py"), "name one"),
