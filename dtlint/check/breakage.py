@@ -43,7 +43,7 @@ def breakages(tree: ast.Module, source: Source, wanted: Sequence[ast.AST], disk:
     """
     rules = [rule.load() for rule in catalogue().values() if rule.asks()]
     with bounded(source.text.count("\n")):
-        judged = judge(tree, source, rules, Reader(disk=disk), [ASSUMPTIONS[name] for name in _ASKED])
+        judged = judge(tree, source, rules, Reader(disk=disk), [ASSUMPTIONS[name] for name in _ASKED], rules)
     innermost = {id(part): function for function in wanted for part in ast.walk(function)}
     found: dict[object, list[Breakage]] = {}
     for one in sorted(judged.suspicions, key=lambda one: (one.finding.node.lineno, one.finding.node.col_offset)):

@@ -98,7 +98,8 @@ def diagnose(
     """Like `check_source`, but the edits of fixes are in the coordinates of `source.text`, ready to be applied to it."""
     checked = Checked()
     assumptions = settings.assumptions_for(source.file)
-    glancing = [rule for rule in rules if rule.asks()] if glance else []
+    # Words that tell of dtypes need not stand where an assumption does.
+    under = [rule for rule in rules if rule.asks()] if glance or assumptions else []
     if not assumptions:
         rules = [rule for rule in rules if not rule.assumption]
     try:
@@ -106,8 +107,6 @@ def diagnose(
             warnings.simplefilter("ignore")  # an invalid escape in the file is not ours to speak of
             known = None if reader is None else reader.tree(source.file)
             tree, wanted = _screened(source.text, rules, known)
-        if assumptions and tree is not None:  # words that tell of dtypes need not stand where an assumption does
-            wanted = [rule for rule in rules if rule.asks()]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         is_on = any(rule.code == hygiene.UNREADABLE_FILE[0] for rule in rules)
         if source.notebook is not None and source.text != (rest := source.notebook.readable):
@@ -118,11 +117,9 @@ def diagnose(
     found: list[Confirmed] = []
     breaking: list[Confirmed] | None = None
     withheld: list[Withheld] = []
-    if tree is not None and (wanted or glancing):
+    if tree is not None and (wanted or under):
         with _deeper():
-            found, withheld, breaking = _confirmed(
-                source, tree, wanted, settings, checked, reader, assumptions, glancing
-            )
+            found, withheld, breaking = _confirmed(source, tree, wanted, settings, checked, reader, assumptions, under)
     found += _of_project(source, rules, found, reported)
     if reported and tree is None:
         tree = ast.parse(source.text)
@@ -231,10 +228,10 @@ def _confirmed(
     checked: Checked,
     reader: Reader | None,
     assumptions: Sequence[Assumption],
-    glance: Sequence[AnyRule],
+    under: Sequence[AnyRule],
 ) -> tuple[list[Confirmed], list[Withheld], list[Confirmed] | None]:
-    """What the rules whose trigger words stand in the file find, what of it is not reported, and what they would find under
-    half, where that is looked at. Those of one file alone load inference, or libcst."""
+    """What the rules find whose trigger words stand in the file, and those that are asked under assumptions; what of it is not
+    reported; and what they would find under half, where that is looked at. Those of one file alone load inference, or libcst."""
     from dtlint.check.judge import judge
     from dtlint.check.patience import bounded
     from dtlint.check.reader import Reader
@@ -245,8 +242,8 @@ def _confirmed(
     reader = reader or Reader()
     reader.declared = settings.declared
     with bounded(source.text.count("\n")):
-        looking = [rule.load() for rule in glance]
-        judged = judge(tree, source, [rule.load() for rule in rules], reader, assumptions, looking)
+        asked, asked_under = ([rule.load() for rule in some] for some in (rules, under))
+        judged = judge(tree, source, asked, reader, assumptions, asked_under)
         checked.crashes, checked.crashed, checked.support = judged.crashes, judged.crashed, judged.support
         concerning = [each for each in judged.suspicions if settings.concerned(each.finding.until)]
         judged.suspicions = [each for each in concerning if settings.preview or not each.finding.conditional]

@@ -62,26 +62,28 @@ def judge(
     rules: Sequence[type[Rule]],
     reader: Reader | None = None,
     assumptions: Sequence[Assumption] = (),
-    glance: Sequence[type[Rule]] = (),
+    under: Sequence[type[Rule]] = (),
 ) -> Judged:
     """What the rules suspect of a module.
 
     Args:
+        rules: those that are asked what is wrong without an assumption.
         reader: reads the file, and what it imports; one of its own where there is none.
         assumptions: what the module has to support beside float32.
-        glance: the rules that are asked how much would break under half, for a hint.
+        under: the rules that are asked what is wrong under these; where there are none, how much would break under half, for
+            a hint.
     """
     judged, reader = Judged(), reader or Reader()
     facts = reader.facts(tree, source.file, _displayed(tree, source), len(source.text))
     if facts.broken_off is not None:
-        judged.crashed.update(rule.code for rule in rules)
+        judged.crashed.update(rule.code for rule in (*rules, *(under if assumptions else ())))
         judged.crashes.append(f"{source.path}: {_BROKEN_OFF[facts.broken_off]}")
     judged.suspicions = _suspected(facts, rules, source, judged)
     if assumptions:
-        judged.suspicions += _under(facts, rules, source, judged, reader, assumptions)
-    elif glance and facts.broken_off is None:
+        judged.suspicions += _under(facts, under, source, judged, reader, assumptions)
+    elif under and facts.broken_off is None:
         aside = Judged(list(judged.suspicions))
-        judged.would_break = _under(facts, glance, source, aside, reader, [ASSUMPTIONS["half"]])
+        judged.would_break = _under(facts, under, source, aside, reader, [ASSUMPTIONS["half"]])
     return judged
 
 

@@ -33,13 +33,15 @@ _SAME = frozenset({"eq", "ne", "bool"})
 def wrapped(facts: ModuleFacts) -> Iterator[Finding]:
     """The sizes of differences and the means of sums of uint8; where the caller's tensors are assumed to be uint8, also the
     differences themselves, and squares."""
-    asked = {id(one) for node in ast.walk(facts.tree) for one in _of_size(_only_compared(node))}
     is_assumed = facts.assumption is not None and facts.assumption.inputs == "uint8"
 
     def said(one: Operation) -> str | None:
         return (_leaves(one) or _uses_sum(one)) if is_assumed else (_uses_difference(one) or _uses_sum(one))
 
-    for seen in facts.operations(lambda one: said(one) is not None):
+    wrapping = list(facts.operations(lambda one: said(one) is not None))
+    tree = ast.walk(facts.tree) if wrapping else ()
+    asked = {id(one) for node in tree for one in _of_size(_only_compared(node))}
+    for seen in wrapping:
         text = said(seen.what)
         if text is not None and id(seen.node) not in asked and not _is_from_largest(facts, seen.node):
             yield found(seen, text, "Cast to int16 or float first")

@@ -63,10 +63,11 @@ class Fp16ParamsWithScaler(Rule):
     triggers = ("*Scaler*", "*scaler*", "Accelerator")
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        if _replaces_unscaling(facts):
+        refused = list(facts.events("step of half parameters"))
+        if not refused or _replaces_unscaling(facts):
             return
         steps: dict[ast.expr, dict[ast.expr, None]] = {}
-        for seen in facts.events("step of half parameters"):
+        for seen in refused:
             since = [one for place in seen.what.about[2:] if isinstance(one := facts.place(place), ast.expr)]
             for one in since:
                 steps.setdefault(one, {})[seen.node] = None

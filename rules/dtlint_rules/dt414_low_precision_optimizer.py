@@ -81,9 +81,12 @@ class LowPrecisionOptimizer(Rule):
 
 def _steps(facts: ModuleFacts) -> Iterator[Finding]:
     """Steps of optimizers that are made elsewhere."""
+    steps = list(facts.events("step in half"))
+    if not steps:
+        return
     refused = {seen.node for seen in facts.events("step of half parameters")}
     own = {id(node) for node in ast.walk(facts.tree) if isinstance(node, ast.Call)}
-    for seen in facts.events("step in half"):
+    for seen in steps:
         optimizer, dtype, eps = seen.what.about
         if seen.node in refused or not isinstance(optimizer, Ref) or not isinstance(dtype, Const):
             continue
