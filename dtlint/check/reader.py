@@ -139,7 +139,6 @@ class Reader:
         if reading is None or facts.broken_off is not None:
             return None
         found = reading.assumed(facts, assumption)
-        found.around.displayed = facts.around.displayed
         found.declared, found.settings_file = facts.declared, facts.settings_file
         return found
 

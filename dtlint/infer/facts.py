@@ -342,12 +342,13 @@ class ModuleFacts:
         kept: what the reading has shown.
         module: the module, a `ModuleInfo`.
         judged: the modules that rules judge: what a call leads to is told of the innermost call in one of these.
+        around: the syntax of the module, where another reading of it has looked at that.
     """
 
-    def __init__(self, kept: Kept, module: Any, judged: Iterable[object]) -> None:
+    def __init__(self, kept: Kept, module: Any, judged: Iterable[object], around: Surroundings | None = None) -> None:
         self._kept, self.module, self._judged = kept, module, set(map(id, judged))
         self.tree: ast.Module = module.tree
-        self.around = Surroundings(module.tree)
+        self.around = around or Surroundings(module.tree)
         self.assumption: Assumption | None = None
         """What parameters and weights are taken to be; None: their dtypes are symbols."""
         self.broken_off: type[Exception] | None = None
@@ -481,12 +482,18 @@ class ModuleFacts:
         where none is given. A name that ends in a dot stands for all that begin with it."""
         whole = frozenset(wanted)
         starts = tuple(name for name in wanted if name.endswith("."))
-        for values in (self._kept.values, self._kept.inner):
-            for node, value in values.items():
-                if isinstance(value, External) and isinstance(node, (ast.Name, ast.Attribute)):
-                    name = value.name
-                    if not wanted or name in whole or (starts and name.startswith(starts)):
-                        yield node, name
+        for node, name in self._named:
+            if not wanted or name in whole or (starts and name.startswith(starts)):
+                yield node, name
+
+    @cached_property
+    def _named(self) -> list[tuple[ast.Name | ast.Attribute, str]]:
+        return [
+            (node, value.name)
+            for values in (self._kept.values, self._kept.inner)
+            for node, value in values.items()
+            if isinstance(value, External) and isinstance(node, (ast.Name, ast.Attribute))
+        ]
 
     def origin(self, node: ast.expr) -> ast.expr | None:
         """The expression that gave a tensor its dtype: the cast, the factory or the operator behind the variables that it

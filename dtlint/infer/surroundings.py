@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dtlint.infer.names import path_of
 from dtlint.infer.use_def import Reaching
@@ -21,6 +21,7 @@ __all__ = ["FUNCTIONS", "FunctionNode", "Guard", "Scope", "Surroundings"]
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Node = TypeVar("Node", bound=ast.AST)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _BODIES = ("body", "orelse", "finalbody")
 
@@ -77,6 +78,17 @@ class Surroundings:
         order, places, ends = self._extents
         place = places[node]
         return order[place : ends[place]]
+
+    @cached_property
+    def _by_kind(self) -> dict[type, list[ast.AST]]:
+        found: dict[type, list[ast.AST]] = {}
+        for node in (self.tree, *self._parents):
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    def of_kind(self, kind: type[Node]) -> Sequence[Node]:
+        """The nodes of the module that are of exactly this kind, in the order of the text."""
+        return self._by_kind.get(kind, ())  # type: ignore[return-value]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """What a node is directly a part of; None for the module."""

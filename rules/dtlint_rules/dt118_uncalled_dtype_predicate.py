@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Severity, Span
 from dtlint.infer.domain.values import Ref, Tensor
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -66,8 +65,8 @@ class UncalledDtypePredicate(Rule):
         for node, name in facts.names(*(f"torch.{name}" for name in PREDICATES)):
             if _is_tested(node, facts.around.parent(node)):
                 yield _found(node, f"The function `{name}` is not called", f"{name}(x)", fixable=False)
-        for read in nodes([facts.tree]):
-            if not isinstance(read, ast.Attribute) or read.attr not in PREDICATES:
+        for read in facts.around.of_kind(ast.Attribute):
+            if read.attr not in PREDICATES:
                 continue
             if _is_tensor(facts.value(read.value)) and _is_tested(read, facts.around.parent(read)):
                 path = ast.unparse(read)

@@ -85,7 +85,7 @@ def _steps(facts: ModuleFacts) -> Iterator[Finding]:
     if not steps:
         return
     refused = {seen.node for seen in facts.events("step of half parameters")}
-    own = {id(node) for node in ast.walk(facts.tree) if isinstance(node, ast.Call)}
+    own = set(map(id, facts.around.of_kind(ast.Call)))
     for seen in steps:
         optimizer, dtype, eps = seen.what.about
         if seen.node in refused or not isinstance(optimizer, Ref) or not isinstance(dtype, Const):

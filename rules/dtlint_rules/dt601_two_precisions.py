@@ -6,7 +6,6 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, InSettings, Rule
 from dtlint.source.settings_file import DEEPSPEED, DEEPSPEED_KEYS, TRAINER, at, mappings
 from dtlint_rules._frameworks import enabled_in, enabled_in_dict, is_on, item, training_arguments
@@ -61,8 +60,8 @@ class TwoPrecisions(Rule):
                 if is_on(call.get(one)) and is_on(call.get(other)):
                     yield Finding(call.node, f"Raises: `{one}` and `{other}` are both True", help=_HELP)
         written = False
-        for node in nodes([facts.tree]):
-            if isinstance(node, ast.Dict) and any(item(node, key) is not None for key in DEEPSPEED_KEYS):
+        for node in facts.around.of_kind(ast.Dict):
+            if any(item(node, key) is not None for key in DEEPSPEED_KEYS):
                 enabled = [enabled_in_dict(node, name) for name in ("fp16", "bf16")]
                 if all(one is not None and one.value for one in enabled):
                     written = True

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.values import Const, External
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint_rules._releases import is_for_some_releases, is_tried
 
@@ -114,8 +113,8 @@ def _steps(facts: ModuleFacts) -> Iterator[_Step]:
         yield _Step(call.node, "legacy", "cuda.matmul.allow_tf32", None if given is None else given != "highest")
     for call in facts.calls(f"torch.{_GET}"):
         yield _Step(call.node, "read", _GET)
-    for part in nodes([facts.tree]):
-        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load):
+    for part in facts.around.of_kind(ast.Attribute):
+        if isinstance(part.ctx, ast.Load):
             owner = facts.value(part.value)
             name = f"{owner.name}.{part.attr}".removeprefix(_BACKENDS) if isinstance(owner, External) else ""
             if name in _LEGACY:

@@ -147,7 +147,7 @@ class FileReading:
             assumption=assumption,
             targets=frozenset() if assumption.targets == assumption.inputs else loss_targets(plain),
         )
-        facts = ModuleFacts(kept, info, [info])
+        facts = ModuleFacts(kept, info, [info], plain.around)
         facts.assumption = assumption
         try:
             hooks = frozenset(overriding(info.tree))
