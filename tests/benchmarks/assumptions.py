@@ -244,10 +244,10 @@ def main() -> None:
     print(
         f"{' '.join(options.packages)}: {len(modules)} modules, {len(calls)} calls, {time.monotonic() - started:.0f} s"
     )
-    usual = Usual(files, options.limit)
+    without = Usual(files, options.limit)
     for assumed in assumptions:
         dtype = getattr(torch, assumed.region[1] if assumed.region else assumed.inputs)
-        shown = seen(calls, assumed, scales, files, options.limit, usual)
+        shown = seen(calls, assumed, scales, files, options.limit, without)
         found, usual = reports({path for path, _ in shown.ran}, assumed)
         print(f"{assumed.name}: {dict(shown.calls)}, {len(shown.ran)} lines ran, {time.monotonic() - started:.0f} s")
         for kind in KINDS:

@@ -10,6 +10,9 @@ which takes hours, so that callers in other files are in view.
 
 hit       a finding on the lines that the fix changed, or on a line beside them
 vanished  a hit that is gone after the fix: the rule is broken on fewer lines of the same text
+led       a finding elsewhere that is gone after the fix, one of whose steps is on the lines that the fix changed: it stands at
+          the operator, and the fix is on the way there. These are the lines of the row, and what else the commit changed in the
+          functions that they stand in. Rows that have vanished, or are led to, are counted beside the others
 noise     findings elsewhere in the files before the fixes, per 1,000 lines, of the rows that are scored without assumptions
 
 A row that is wrong for some inputs only is scored under its assumption; one without any is listed and not counted.
@@ -18,12 +21,15 @@ A row that is wrong for some inputs only is scored under its assumption; one wit
 from __future__ import annotations
 
 import argparse
+import ast
+import difflib
 import io
 import json
 import subprocess
 import sys
 import tarfile
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +52,54 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding in the file that a fix changed: its rule, its first and last line, and the text of the first."""
+    """A finding in the file that a fix changed: its rule, its first and last line, the text of the first, and the first and
+    last lines of the steps that lead there in the file."""
 
     code: str
     first: int
     last: int
     text: str
+    steps: tuple[tuple[int, int], ...] = ()
+
+    def stands_on(self, lines: Iterable[tuple[int, int]]) -> bool:
+        """Is it on some lines, or on one beside them?"""
+        return _meet([(self.first, self.last)], lines)
+
+    def is_led_over(self, lines: Iterable[tuple[int, int]]) -> bool:
+        """Is one of its steps on some lines, or on one beside them?"""
+        return _meet(self.steps, lines)
+
+
+def _meet(some: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]) -> bool:
+    others = list(others)
+    return any(
+        first <= other_last + BESIDE and last >= other_first - BESIDE
+        for first, last in some
+        for other_first, other_last in others
+    )
+
+
+def changed(before: str, after: str, lines: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The lines that a fix changed in the functions in which some lines stand, these included; where it only added lines,
+    those around the place."""
+    try:
+        tree = ast.parse(before)
+    except SyntaxError:
+        return lines
+    functions = [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    around = [max((one for one in functions if one[0] <= line <= one[1]), default=(line, line)) for line, _ in lines]
+    found = list(lines)
+    for kind, first, end, _, _ in difflib.SequenceMatcher(
+        None, before.split("\n"), after.split("\n"), autojunk=False
+    ).get_opcodes():
+        place = (first, first + 1) if kind == "insert" else (first + 1, end)
+        if kind != "equal" and any(one[0] <= place[0] and place[1] <= one[1] for one in around):
+            found.append(place)
+    return found
 
 
 def write_tree(git: Path, commit: str, to: Path) -> None:
@@ -95,12 +143,22 @@ def findings(folder: Path, path: str, assume: list[str], whole: bool) -> list[Fi
     if done.returncode:
         raise SystemExit(f"dtlint check {folder / path} failed: {done.stderr.strip()}")
     texts = (folder / path).read_text(encoding="utf-8", errors="replace").split("\n")
+
+    def is_here(one: dict[str, Any]) -> bool:
+        return (folder / one["filename"]).resolve() == (folder / path).resolve()
+
+    def lines(one: dict[str, Any]) -> tuple[int, int]:
+        return one["location"]["row"], one["end_location"]["row"]
+
     return [
         Finding(
-            one["code"], one["location"]["row"], one["end_location"]["row"], texts[one["location"]["row"] - 1].strip()
+            one["code"],
+            *lines(one),
+            texts[lines(one)[0] - 1].strip(),
+            tuple(lines(note) for note in one["notes"] if "step" in note and is_here(note)),
         )
         for one in json.loads(done.stdout)
-        if (folder / one["filename"]).resolve() == (folder / path).resolve()
+        if is_here(one)
     ]
 
 
@@ -111,24 +169,27 @@ def score(rows: list[Row], out: Path, whole: bool, listed: bool) -> None:
         if not always and not row["assume"]:
             continue
         before = findings(out / row["id"] / "before", row["path"], row["assume"], whole)
-        hits = {
-            one
-            for one in before
-            if any(one.first <= last + BESIDE and one.last >= first - BESIDE for first, last in row["lines"])
-        }
+        lines = [(first, last) for first, last in row["lines"]]
+        hits = {one for one in before if one.stands_on(lines)}
         after = findings(out / row["id"] / "after", row["path"], row["assume"], whole)
         gone = Counter((one.code, one.text) for one in before) - Counter((one.code, one.text) for one in after)
         vanished = {one for one in hits if (one.code, one.text) in gone}
+        text, fixed = (
+            (out / row["id"] / name / row["path"]).read_text("utf-8", "replace") for name in ("before", "after")
+        )
+        meant = changed(text, fixed, lines)
+        led = {one for one in before if one not in hits and (one.code, one.text) in gone and one.is_led_over(meant)}
         for kind in ("all wrong always",) if always else ("all under assumptions", row["assume"][0]):
             count[f"{kind}: rows"] += 1
             count[f"{kind}: hit"] += bool(hits)
             count[f"{kind}: vanished"] += bool(vanished)
+            count[f"{kind}: vanished or led"] += bool(vanished or led)
         if always:
             count["noise: findings"] += len(before) - len(hits)
-            count["noise: lines"] += (out / row["id"] / "before" / row["path"]).read_bytes().count(b"\n")
+            count["noise: lines"] += text.count("\n")
         if listed:
-            mark = "VANISHED" if vanished else "hit" if hits else "-"
-            codes = " ".join(sorted({one.code for one in hits}))
+            mark = "VANISHED" if vanished else "LED" if led else "hit" if hits else "-"
+            codes = " ".join(sorted({one.code for one in hits | led}))
             print(
                 row["id"],
                 row["half"],
