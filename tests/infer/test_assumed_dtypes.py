@@ -210,3 +210,42 @@ def test_what_a_call_may_give_counts_where_nothing_shows_more(tmp_path: Path) ->
     code = "def f(x: torch.Tensor):\n    return x * 2\ndef g(x: torch.Tensor):\n    return f(x.float().exp())\n"
     (found, _) = returned(tmp_path, code)
     assert found is None or "float32" in found
+
+
+EXAMPLE = '''
+def scaled(image: torch.Tensor, where: torch.Tensor, by: torch.Tensor):
+    """Scale an image.
+
+    >>> import torch
+    >>> from library import scaled
+    >>> image = torch.rand(
+    ...     (2, 3), dtype=torch.float32
+    ... )
+    >>> scaled(image, torch.tensor([0, 1]), unknown())
+    tensor([...])
+    """
+    return {} * 2
+'''
+
+
+@pytest.mark.parametrize(("parameter", "is_floating"), [("image", True), ("where", False), ("by", False)])
+def test_what_examples_in_docstrings_give_is_floating(tmp_path: Path, parameter: str, is_floating: bool) -> None:
+    assert (returned(tmp_path, EXAMPLE.format(parameter)) == [{"float16"}]) is is_floating
+
+
+def test_what_is_passed_on_to_what_an_example_shows_is_floating(tmp_path: Path) -> None:
+    code = (
+        EXAMPLE.format("image")
+        + "def twice(picture: torch.Tensor, where):\n    scaled(picture, where, where)\n    return picture * 2\n"
+    )
+    assert returned(tmp_path, code)[-1] == {"float16"}
+
+
+def test_an_example_says_nothing_where_a_call_in_view_gives_whole_numbers(tmp_path: Path) -> None:
+    code = EXAMPLE.format("image") + "def count():\n    return scaled(torch.arange(3), torch.arange(3), 1)\n"
+    assert returned(tmp_path, code)[0] != {"float16"}
+
+
+def test_an_example_that_does_not_parse_or_run_is_passed_over(tmp_path: Path) -> None:
+    code = 'def f(x: torch.Tensor):\n    """\n    >>> f(nothing.at_all)\n    >>> f(torch.rand(3)\n    """\n    return x * 2\n'
+    assert returned(tmp_path, code) != [{"float16"}]

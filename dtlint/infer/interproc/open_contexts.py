@@ -11,6 +11,7 @@ import ast
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.context import Arguments, NeverReturns, Recorder, TooLong
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -44,6 +45,7 @@ from dtlint.infer.semantics.annotations import made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT
 from dtlint.source.definitions import classes, functions, nested_classes
+from dtlint.source.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -122,6 +124,7 @@ class OpenContexts(Recorder):
         self._asks_for_certain_kinds = assumption is not None and not with_callees
         """Claims rest on what is certain; for findings what may be a floating tensor is one."""
         self._is_preparing = False
+        self._follows_example = False
         self._learned = False
         """Has a call in view given a function what was not known to be given to it?"""
         self._indices: dict[tuple[FunctionDefinition, Value | None], frozenset[str]] = {}
@@ -267,6 +270,7 @@ class OpenContexts(Recorder):
     def _learn_kinds(self, ctx: Context, entries: Sequence[tuple[FunctionDefinition, Value | None]]) -> None:
         """Read all functions for what they give one another, until that tells no more of their parameters."""
         self._is_preparing = True
+        self._follow_examples(ctx)
         for _ in range(_MOST_ROUNDS):
             self._learned = False
             for definition, receiver in entries:
@@ -276,6 +280,27 @@ class OpenContexts(Recorder):
             if not self._learned:
                 break
         self._is_preparing = False
+
+    def _follow_examples(self, ctx: Context) -> None:
+        """Read the examples in docstrings for what they give to functions, where floats are of the assumed dtype by
+        default. What cannot be followed shows nothing."""
+        assert self._kinds is not None
+        (dtype,) = self._kinds.floating
+        if dtype not in FLOATING:
+            return
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
+        around = ctx.ambient("default dtype")
+        self._follows_example = True
+        ctx.set_ambient("default dtype", Const(dtype))
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        for body in examples(self.main.tree):
+            node = ast.FunctionDef("example", nothing, body, [], lineno=1, col_offset=0)
+            definition = ctx.modules.function(self.main, node, None)
+            definition.set_defaults({})
+            with suppress(NeverReturns), engine.calls.asking():
+                engine.calls.openly(ctx, Function(definition, None), {})
+        ctx.set_ambient("default dtype", around)
+        self._follows_example = False
 
     def _defined(self, modules: Program) -> Any:
         def defined(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionDefinition | None:
@@ -475,7 +500,10 @@ class OpenContexts(Recorder):
         definition: FunctionDefinition = function.definition
         is_learning = self._kinds is not None and self._is_preparing and not self._misuses
         if self._kinds is not None and is_learning and definition.module is self.main:
-            self._learned |= self._kinds.called(definition, bound)
+            if self._follows_example:
+                self._kinds.exemplified(definition, bound)
+            else:
+                self._learned |= self._kinds.called(definition, bound)
         if self._entry is None and not self._is_within:
             return None
         if definition.module is self.main and not self._with_callees:

@@ -1,7 +1,7 @@
 """What kind of thing each parameter of a function is: a floating tensor, an index or a mask, a number, something else.
 
 One ladder, each rung for what those before it leave open: what the function does with a parameter (`parameter_uses`), what the
-functions of its file that it is passed on to do with it, what losses take for their targets, what calls in view give, and, for
+functions of its file that it is passed on to do with it, what losses take for their targets, what calls in view and examples give, and, for
 who has to be certain, what becomes of the function where the parameter holds whole numbers (`misuses`). Annotations and
 defaults decide before (`open_parameters`): what is asked of here is declared to be no more than a tensor.
 """
@@ -112,6 +112,18 @@ def _either(own: Kind, taken: Kind) -> Kind:
 
 def _taken(function: FunctionNode, tree: ast.Module, passed: Passed, calls: int) -> Kind | None:
     """What the function of the file is called with, that a parameter is passed on to."""
+    found = _place(function, tree, passed)
+    return None if found is None else _kinds(found[0], tree, calls - 1).get(found[1])
+
+
+def _passed_on(definition: FunctionDefinition, name: str) -> list[Passed]:
+    """Where a parameter is passed on as it is."""
+    uses = uses_of_parameters(definition.node, _torch_names(definition.module.tree))
+    return [one for one in uses.passed if one.parameter == name]
+
+
+def _place(function: FunctionNode, tree: ast.Module, passed: Passed) -> tuple[FunctionNode, str] | None:
+    """The function of the file that a parameter is passed on to, and the parameter there."""
     alone, methods = _definitions(tree)
     name = passed.callee.removeprefix("self.")
     callee = methods.get(function, {}).get(name) if name != passed.callee else alone.get(name)
@@ -122,10 +134,8 @@ def _taken(function: FunctionNode, tree: ast.Module, passed: Passed, calls: int)
     if name != passed.callee and not any(getattr(one, "id", "") == "staticmethod" for one in callee.decorator_list):
         named = named[1:]
     if isinstance(passed.place, int):
-        taken = named[passed.place].arg if passed.place < len(named) else None
-    else:
-        taken = passed.place
-    return None if taken is None else _kinds(callee, tree, calls - 1).get(taken)
+        return (callee, named[passed.place].arg) if passed.place < len(named) else None
+    return callee, passed.place
 
 
 _Defined = dict[str, "ast.FunctionDef | ast.AsyncFunctionDef"]
@@ -186,6 +196,10 @@ class ParameterKinds:
         """By reading: all that the parameters of a function can be, and which of them are certainly tensors."""
         self._given: dict[FunctionDefinition, dict[str, Value]] = {}
         """By the calls in view."""
+        self._whole: dict[FunctionDefinition, set[str]] = {}
+        """The parameters that one of these gives whole numbers."""
+        self._in_examples: dict[ast.AST, dict[str, frozenset[str]]] = {}
+        """By function the dtypes of what examples give to its parameters."""
 
     def assumed(
         self,
@@ -219,9 +233,35 @@ class ParameterKinds:
         """A call in view gives these arguments. Is that more than was known?"""
         known = self._given.setdefault(definition, {})
         before = dict(known)
+        self._whole.setdefault(definition, set()).update(
+            name for name, value in bound.items() if (dtypes := _dtypes(value)) and dtypes.isdisjoint(FLOATING)
+        )
         for name, value in bound.items():
             known[name] = join(known[name], value) if name in known else value
         return before != known
+
+    def exemplified(self, definition: FunctionDefinition, bound: Mapping[str, Value]) -> None:
+        """A call in an example gives these arguments, of whatever floating dtype: of what is not known it shows nothing."""
+        known = self._in_examples.setdefault(definition.node, {})
+        for name, value in bound.items():
+            if dtypes := _dtypes(value):
+                known[name] = known.get(name, frozenset()) | dtypes
+
+    def _is_floating_in_examples(self, definition: FunctionDefinition, name: str) -> bool:
+        """Do examples show that a parameter is floating, or one that it is passed on to, and no call in view that it may be
+        whole?"""
+        if name in self._whole.get(definition, ()):
+            return False
+        own = self._in_examples.get(definition.node, {}).get(name)
+        if own is not None:
+            return own <= FLOATING
+        tree = definition.module.tree
+        taken = (_place(definition.node, tree, one) for one in _passed_on(definition, name))
+        return any(
+            self._in_examples.get(one[0], {}).get(one[1], _INDEX_OR_MASK) <= FLOATING
+            for one in taken
+            if one is not None
+        )
 
     def certain(
         self,
@@ -255,7 +295,11 @@ class ParameterKinds:
                 found[name] = _opened(value)
             elif is_private and dtypes:
                 found[name] = of_dtypes(value, dtypes)
-            elif shown[name] <= FLOATING or (dtypes and dtypes <= FLOATING):
+            elif (
+                shown[name] <= FLOATING
+                or (dtypes and dtypes <= FLOATING)
+                or self._is_floating_in_examples(definition, name)
+            ):
                 more = dtypes & FLOATING if dtypes and dtypes <= FLOATING else frozenset()
                 is_tensor = name in tensors and name not in told_apart  # a tuple may become one in the function
                 found[name] = of_dtypes(value, self.floating | more, as_tensor=is_tensor)
