@@ -112,6 +112,7 @@ class Frame:
         on_yield: runs the block of a `with` where a generator's context yields.
         global_names, nonlocal_names: names that are declared so.
         trying: the `try` statements under way that handle exceptions.
+        sequences: the `nn.Sequential` under way, innermost last.
     """
 
     address: Address
@@ -128,6 +129,7 @@ class Frame:
     outer: Address | None = None
     """The variables around it, for closures."""
     trying: int = 0
+    sequences: list[Address] = field(default_factory=list)
 
 
 class Recorder:

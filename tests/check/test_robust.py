@@ -173,6 +173,29 @@ def test_what_python_can_parse_is_followed_however_long_it_is(text: str) -> None
     assert checked.crashes == []
 
 
+def test_sequences_that_are_made_around_one_another_in_a_loop_are_followed() -> None:
+    """One object stands for all of them, and so holds itself."""
+    text = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, widths):
+        super().__init__()
+        block = nn.Identity()
+        for width in widths:
+            block = nn.Sequential(nn.Linear(width, width), block)
+        self.net = block
+
+    def forward(self, x):
+        torch.ones(3).half()
+        return self.net(x)
+"""
+    checked = check_source(Source.from_bytes(text.encode(), "net.py"), [discover()["DT104"]], Settings())
+    assert [found.code for found in checked.diagnostics] == ["DT104"]
+    assert checked.crashes == []
+
+
 def test_a_finding_in_a_statement_too_deep_for_libcst_is_reported_without_a_fix() -> None:
     def check(depth: int, arguments: str) -> Checked:
         text = "import torch\nx = torch.randn(3)" + ".clone()" * depth + f".type({arguments}, inplace=True)\n"

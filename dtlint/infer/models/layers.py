@@ -299,7 +299,14 @@ def called(ctx: Context, receiver: Value, name: str, arguments: Arguments) -> Va
         ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
         return TOP
     if last == "Sequential":
-        return _in_sequence(ctx, receiver, arguments)
+        under_way = ctx.frame.sequences
+        if receiver.address in under_way:  # made in a loop around the one before, it stands for both
+            return TOP
+        under_way.append(receiver.address)
+        try:
+            return _in_sequence(ctx, receiver, arguments)
+        finally:
+            under_way.pop()
     if last in _CONVOLUTIONS:
         own = _own_convolution(ctx, receiver, arguments)
         if own is not None:
