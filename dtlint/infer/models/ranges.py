@@ -107,7 +107,7 @@ _UNIT = Range(0.0, 1.0, True, False, False)
 _CREATED = {
     "rand": _UNIT,
     "rand_like": _UNIT,
-    "one_hot": _UNIT,
+    **dict.fromkeys(("one_hot", "eye", "bernoulli"), _UNIT),
     **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), point(0.0)),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), point(1.0)),
 }
@@ -211,12 +211,12 @@ _OF_ONE: dict[str, Callable[[Range], Range]] = {
     "cumsum": _total,
     **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "dropout3d"), _dropped),
     **dict.fromkeys(("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"), _dropped),
-    **dict.fromkeys(("tril", "triu"), _with_zero),
+    **dict.fromkeys(("tril", "triu", "diag", "diagflat", "diag_embed"), _with_zero),
 }
 _OF_TWO: dict[str, Callable[[Range, Range], Range]] = {
     "add": Range.add,
     "sub": Range.subtract,
-    "mul": Range.multiply,
+    **dict.fromkeys(("mul", "multiply", "outer", "ger", "kron"), Range.multiply),
     "div": Range.divide,
     "true_divide": Range.divide,
     "maximum": _larger,
