@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -57,8 +56,7 @@ class WrongDtypeArgument(Rule):
     `torch.zeros(2, dtype=np.float32)`, `autocast(dtype="bfloat16")`, and the other way round `.astype(torch.float32)`
     and `np.zeros(2, dtype=torch.float32)`. Also `torch.dtype("float32")`, `torch.zeros(2, torch.float32)`, a dtype that is
     given by position where torch takes it by its name; `torch.autocast(x.device)`, which wants the type of a device;
-    `x.type_as(3)`, which wants a tensor; `torch.finfo` of integers, `torch.iinfo` of floats, and NumPy's; and `dtyep=`
-    or `torch_dtype=` for a factory or a layer of torch, which have `dtype=`.
+    `x.type_as(3)`, which wants a tensor; and `torch.finfo` of integers, `torch.iinfo` of floats.
 
     Conditional, and so reported with `--preview` only: `.astype(torch.float32)` of what is not known to be an array, for
     other classes have such a method.
@@ -134,8 +132,6 @@ class WrongDtypeArgument(Rule):
             if call.name in ("", "numpy.ndarray.astype", "torch.Tensor.astype"):
                 yield from _of_array(call, 0, sure=isinstance(call.receiver, Array))
         for call in facts.calls("numpy."):
-            if call.name in _LIMITED:
-                yield from _limits(facts, call, *_LIMITED[call.name])
             yield from _of_array(call, 1 if call.name in _ARRAY_MAKERS else None, sure=True)
 
 
@@ -205,10 +201,6 @@ def _made(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
         )
     if call.name in _LIMITED:
         yield from _limits(facts, call, *_LIMITED[call.name])
-    if (package == "torch" and last in _FACTORIES) or (
-        package == "torch.nn" and last[:1].isupper() and last != "Identity"
-    ):
-        yield from _misspelt_keyword(call, last)
     if last == "autocast" and package == "torch.amp":
         yield from _device_given(facts, call)
     value, node = call.keywords.get("dtype"), call.argument_node(None, "dtype")
@@ -226,51 +218,23 @@ def _made(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
             )
 
 
-def _misspelt_keyword(call: Call, name: str) -> Iterator[Finding]:
-    """`nn.Linear(2, 2, dtyep=dtype)`: no function or layer of torch has such an argument."""
-    for keyword in call.node.keywords:
-        given = keyword.arg
-        if given in (None, "dtype") or given not in ("torch_dtype", *get_close_matches("dtype", [given or ""], 1, 0.8)):
-            continue
-        yield Finding(
-            keyword.value,
-            f"`{name}` has no argument `{given}`: this raises TypeError",
-            help="Use `dtype=`",
-            fix=partial(_with_dtype, keyword) if "dtype" not in call.keywords else None,
-        )
+_LIMITED = {"torch.finfo": (Category.INTEGER, "iinfo"), "torch.iinfo": (Category.FLOAT, "finfo")}
+"""What gives the limits of dtypes: what it refuses, and what takes that."""
 
 
-def _with_dtype(keyword: ast.keyword, place: Place) -> Fix:
-    edit = Edit(place.source.span(keyword), f"dtype={place.text(keyword.value)}")
-    return Fix("Use `dtype=`", (edit,), Applicability.SAFE)
-
-
-_LIMITED = {
-    f"{package}.{name}": (refused, instead, error)
-    for package, error in (("torch", "TypeError"), ("numpy", "ValueError"))
-    for name, refused, instead in (("finfo", Category.INTEGER, "iinfo"), ("iinfo", Category.FLOAT, "finfo"))
-}
-"""What gives the limits of dtypes: what it refuses, what takes that, and what it raises."""
-
-
-def _limits(facts: ModuleFacts, call: Call, refused: Category, instead: str, error: str) -> Iterator[Finding]:
-    package, _, name = call.name.partition(".")
-    argument = "type" if package == "torch" else "dtype" if name == "finfo" else "type"
-    value, node = call.argument(0, argument), call.argument_node(0, argument)
+def _limits(facts: ModuleFacts, call: Call, refused: Category, instead: str) -> Iterator[Finding]:
+    value, node = call.argument(0, "type"), call.argument_node(0, "type")
     known = dtype_of(value)
-    dtypes = None if known is None else known.dtypes
-    if isinstance(value, External) and value.name.startswith("numpy."):
-        dtypes = frozenset({_NUMPY[value.name[6:]]}) if value.name[6:] in _NUMPY else None
     written = isinstance(node, ast.Attribute) or isinstance(value, External)
-    if node is None or not written or not dtypes or not dtypes <= DTYPES.keys():
+    if known is None or node is None or not written or not known.dtypes:
         return
     if any(isinstance(one, (ast.Try, ast.With)) for one in facts.around.around(node)):
         return  # to see it raise
-    if all(DTYPES[one].category is refused for one in dtypes):
+    if all(DTYPES[name].category is refused for name in known.dtypes):
         yield Finding(
             call.node,
-            f"`{name}` raises {error} for `{ast.unparse(node)}`",
-            help=f"Use `{package if package == 'torch' else 'np'}.{instead}`, or a {'floating' if refused is Category.INTEGER else 'whole'} dtype",
+            f"`{call.name.rpartition('.')[2]}` raises TypeError for `{ast.unparse(node)}`",
+            help=f"Use `torch.{instead}`, or a {'floating' if refused is Category.INTEGER else 'whole'} dtype",
         )
 
 
