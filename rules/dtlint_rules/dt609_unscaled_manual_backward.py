@@ -1,11 +1,11 @@
-"""DT609: `backward` is called past the scaler of the framework: in a LightningModule that optimizes by hand, under accelerate."""
+"""DT609: a LightningModule that optimizes by hand calls `backward` past the trainer's scaler."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import External, Tensor, Unknown
+from dtlint.infer.domain.values import External
 from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 
@@ -21,17 +21,15 @@ _SCALED = ("16-mixed", "16", 16)
 
 
 class UnscaledManualBackward(Rule):
-    """`loss.backward()` goes past the scaler of Lightning's trainer, or of accelerate.
+    """`loss.backward()` goes past the scaler of Lightning's trainer under manual optimization.
 
     ## What it does
     Reports calls of `backward` in the methods of a LightningModule that sets `automatic_optimization = False`, where the
-    file makes a Trainer with `precision="16-mixed"`; and `loss.backward()` in a file that makes an Accelerator with
-    `mixed_precision="fp16"`, prepares and steps an optimizer, and never calls `accelerator.backward`.
+    file makes a Trainer with `precision="16-mixed"`.
 
     ## Why it matters
     The trainer steps the optimizers with a GradScaler, which raises "Attempted unscale_ but _scale is None" or "No inf
     checks were recorded for this optimizer." where no loss went through it. `self.manual_backward(loss)` scales the loss.
-    The optimizers that accelerate prepares do the same; `accelerator.backward(loss)` scales it there.
 
     ## Example
     ```python
@@ -82,11 +80,10 @@ class UnscaledManualBackward(Rule):
     """
 
     code, name = "DT609", "unscaled-manual-backward"
-    triggers = ("automatic_optimization", "Accelerator")
-    needs = ((".backward",), ("precision", "mixed_precision"))
+    triggers = ("automatic_optimization",)
+    needs = ((".backward",), ("precision",))
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        yield from _past_accelerate(facts)
         scaled = next((call for call in facts.calls(*_TRAINERS) if _is_scaled(call)), None)
         if scaled is None:
             return
@@ -103,27 +100,6 @@ class UnscaledManualBackward(Rule):
                             help=f"Use `self.manual_backward({owner.id})`",
                             notes=((scaled.node, "the trainer scales here"),),
                         )
-
-
-def _past_accelerate(facts: ModuleFacts) -> Iterator[Finding]:
-    """`loss.backward()` where accelerate steps the optimizer with a scaler that has scaled no loss."""
-    made = next((call for call in facts.calls("accelerate.Accelerator") if _makes_scaler(call)), None)
-    if made is None or not all(any(facts.methods(name)) for name in ("prepare", "step")) or any(facts.methods("scale")):
-        return
-    losses = list(facts.methods("backward"))
-    if all(isinstance(call.receiver, (Tensor, Unknown)) and not call.node.args for call in losses):
-        for call in {call.node: call for call in losses}.values():
-            owner = ast.unparse(call.node.func.value) if isinstance(call.node.func, ast.Attribute) else "loss"
-            yield Finding(
-                call.node,
-                "The loss goes past accelerate's GradScaler, which raises when it steps the optimizer",
-                help=f"Use `accelerator.backward({owner})`",
-                notes=((made.node, "fp16 is scaled here"),),
-            )
-
-
-def _makes_scaler(call: Call) -> bool:
-    return call.constant(None, "mixed_precision") == "fp16" and call.constant(None, "cpu") is not True
 
 
 def _is_scaled(call: Call) -> bool:
