@@ -7,17 +7,19 @@ prepare`: it wins over the source and over the function's decorators. That is fo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments, Context
-from dtlint.infer.domain.values import Value
+from dtlint.infer.domain.values import External, Value
 from dtlint.infer.names import canonical as public_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ATTRIBUTES", "MODELS", "PLAIN_PARTS", "Model", "attribute", "canonical", "model"]
+__all__ = ["ATTRIBUTES", "MODELS", "PLAIN_PARTS", "Model", "attribute", "canonical", "is_opaque", "model"]
 
 Model = Callable[[Context, Arguments], Value]
 """What a call gives, and what it does to the state. Raises NeverReturns where the call certainly raises."""
@@ -45,6 +47,16 @@ def model(*names: str) -> Callable[[Model], Model]:
         return function
 
     return register
+
+
+def is_opaque(value: Value) -> bool:
+    """Is it something of a package that is not in view, nor in any model? It may be anything, as what a configuration holds."""
+    return isinstance(value, External) and value.name.partition(".")[0] not in _known_packages()
+
+
+@cache
+def _known_packages() -> frozenset[str]:
+    return frozenset(name.partition(".")[0] for name in MODELS) | sys.stdlib_module_names
 
 
 def attribute(*names: str) -> Callable[[Callable[[Context, Value], Value]], Callable[[Context, Value], Value]]:

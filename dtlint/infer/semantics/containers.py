@@ -36,7 +36,7 @@ from dtlint.infer.models import arrays, enumerations, indexing, instance_dicts, 
 from dtlint.infer.models.mappings import set_content, with_item
 from dtlint.infer.models.module_views import content_of_view, is_view
 from dtlint.infer.models.ranges import elements
-from dtlint.infer.models.registry import MODELS
+from dtlint.infer.models.registry import MODELS, is_opaque
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -362,5 +362,5 @@ def _truth(ctx: Context, value: Value) -> bool | None:
     if isinstance(value, Bound):
         return True if value.name in MODELS else None
     if isinstance(value, (Function, Generator, ProjectClass, Namespace, Dtype, External)):
-        return True
+        return None if is_opaque(value) else True
     return None

@@ -25,7 +25,7 @@ from dtlint.infer.domain.values import (
     present,
 )
 from dtlint.infer.models.enumerations import is_enumeration
-from dtlint.infer.models.registry import MODELS
+from dtlint.infer.models.registry import MODELS, is_opaque
 from dtlint.infer.semantics.branches import alternatives
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _may_equal(value: Value, wanted: Const, identity: bool) -> bool:
     """Can a value be that constant?"""
     if isinstance(value, Const):
         return value == wanted or (not identity and value.value == wanted.value)
-    if isinstance(value, Bound) and value.name not in MODELS:
+    if (isinstance(value, Bound) and value.name not in MODELS) or is_opaque(value):
         return True  # an attribute of something that is not seen
     if wanted.value is None:
         return isinstance(value, Unknown)

@@ -34,7 +34,7 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models import arrays, enumerations, plain_tensors, tensors
 from dtlint.infer.models.mappings import is_key, merged
 from dtlint.infer.models.module_views import content_of_view, is_view
-from dtlint.infer.models.registry import MODELS
+from dtlint.infer.models.registry import MODELS, is_opaque
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -404,6 +404,8 @@ def _identical(ctx: Context, left: Value, right: Value) -> bool | None:
         return None
     if any(isinstance(one, Bound) and one.name not in MODELS and not is_view(one) for one in (left, right)):
         return None  # an attribute of something that is not seen
+    if is_opaque(left) or is_opaque(right):
+        return True if left == right else None
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         certain = (left, right) if isinstance(right, Const) else (right, left)
         if isinstance(certain[1], Const) and certain[1].value is None and isinstance(certain[0], Unknown):
@@ -438,7 +440,7 @@ def _equal(left: Value, right: Value) -> bool | None:
     if isinstance(left, Ref) and isinstance(right, Ref):
         return left == right if enumerations.is_member(left) and enumerations.is_member(right) else None
     if type(left).__name__ in _NAMED and type(right).__name__ in _NAMED:
-        return left == right
+        return True if left == right else None if is_opaque(left) or is_opaque(right) else False
     if isinstance(left, Tuple) and isinstance(right, Tuple):
         if len(left.items) != len(right.items):
             return False
