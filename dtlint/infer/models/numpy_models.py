@@ -12,6 +12,7 @@ from dtlint.infer.domain.values import (
     TOP,
     Array,
     Const,
+    External,
     Many,
     Number,
     Ref,
@@ -175,6 +176,26 @@ for _name, _dtype in SCALARS.items():
 @model("numpy.dtype")
 def _named(ctx: Context, arguments: Arguments) -> Value:
     return as_value(dtype_named(arguments.args[0])) if arguments.args else NO_TENSOR
+
+
+_KINDS = {
+    "numpy.number": {Category.INTEGER, Category.FLOAT, Category.COMPLEX},
+    "numpy.integer": {Category.INTEGER},
+    "numpy.inexact": {Category.FLOAT, Category.COMPLEX},
+    "numpy.floating": {Category.FLOAT},
+    "numpy.complexfloating": {Category.COMPLEX},
+}
+"""NumPy's abstract types, which stand for several."""
+
+
+@model("numpy.issubdtype")
+def _is_of_kind(ctx: Context, arguments: Arguments) -> Value:
+    kind = arguments.get(1, "arg2")
+    dtypes = dtype_named(arguments.args[0]) if arguments.args else None
+    if not isinstance(kind, External) or kind.name not in _KINDS or not dtypes or not dtypes <= DTYPES.keys():
+        return Number(Category.BOOL)
+    answers = {DTYPES[one].category in _KINDS[kind.name] for one in dtypes}
+    return Const(answers.pop()) if len(answers) == 1 else Number(Category.BOOL)
 
 
 # -- what computes element by element ------------------------------------------------------------------------------------
