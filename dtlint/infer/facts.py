@@ -510,8 +510,8 @@ class ModuleFacts:
         for one in index.by_module.get(id(self.module), ()):
             if not which(one):
                 continue
-            near = self._call_behind(one)
             others = index.by_place[one.node, one.op]
+            near = self._call_behind(one, [other for other in others if other.calls and not which(other)])
             if id(one.module) in self._judged and (
                 near is None or all(which(other) for other in others if other.calls)
             ):
@@ -561,10 +561,19 @@ class ModuleFacts:
             path = path.caller
         return None if path is None else path.site  # type: ignore[return-value]
 
-    def _call_behind(self, operation: Operation) -> Step | None:
-        """The call by which the program came into the operation's module, or else the last."""
+    def _call_behind(self, operation: Operation, others: Sequence[Operation]) -> Step | None:
+        """The call by which the program came into the operation's module, or else the last. Calls that another program makes,
+        too, and is well, are passed over for one further out.
+
+        Args:
+            others: those of the same place that are well.
+        """
         steps = [step for step in reversed(operation.calls) if id(step.module) in self._judged]
-        return next((step for step in steps if step.module is not operation.module), steps[0] if steps else None)
+        steps = [step for step in steps if step.module is not operation.module] or steps
+        programs = [other for other in others if other.calls[0].module is not operation.calls[0].module]
+        shared = {step.node for other in programs for step in other.calls}
+        own = [step for step in steps if step.node not in shared]
+        return next(iter(own or steps), None)
 
 
 _Seen = TypeVar("_Seen", Call, Evaluation)

@@ -423,6 +423,49 @@ def test_a_write_that_raises_for_some_calls_is_told_where_they_are(
     assert findings(tmp_path, files) == expected
 
 
+WRAPPED = """
+    import torch
+    from torch import nn
+
+    class Wrapped:
+        def __init__(self, model, half):
+            self.model, self.half = model, half
+
+        def __call__(self, x):
+            return self.model(x.half() if self.half else x)
+"""
+NETWORK = """
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.head(x)
+"""
+PROGRAM = """
+    import torch
+    from network import Net
+    from wrapped import Wrapped
+
+    if __name__ == "__main__":
+        model = Net().to({dtype})
+        print(Wrapped(model, {half})(torch.randn(2, 4)))
+"""
+
+
+def test_a_call_of_one_program_is_told_in_that_program_whatever_others_do(tmp_path: Path) -> None:
+    """The others come through the same library, and the last of them is read when many contexts are known."""
+    files = {"network.py": NETWORK, "wrapped.py": WRAPPED}
+    for number in range(10):
+        well = {"dtype": "torch.float16", "half": "True"} if number % 2 else {"dtype": "torch.float32", "half": "False"}
+        files[f"a{number}.py"] = PROGRAM.format(**well)
+    files["last.py"] = PROGRAM.format(dtype="torch.float32", half="True")
+    assert {one for one in findings(tmp_path, files) if "DT302" in one} == {"last.py:8 DT302"}
+
+
 STEPPING = """
     def train(model, loader, optimizer, scaler):
         for x in loader:

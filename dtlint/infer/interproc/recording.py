@@ -173,7 +173,7 @@ class Recording(Recorder):
         if key in operations:
             return
         if steps:
-            place = id(self.kept), ctx.site, op
+            place = id(self.kept), ctx.site, op, error is None
             if self._count.get(place, 0) >= _MOST_CONTEXTS:
                 return
             self._count[place] = self._count.get(place, 0) + 1
