@@ -568,6 +568,8 @@ class ModuleFacts:
         Args:
             others: those of the same place that are well.
         """
+        if not operation.calls:
+            return None
         steps = [step for step in reversed(operation.calls) if id(step.module) in self._judged]
         steps = [step for step in steps if step.module is not operation.module] or steps
         programs = [other for other in others if other.calls[0].module is not operation.calls[0].module]
