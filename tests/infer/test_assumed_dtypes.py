@@ -249,3 +249,24 @@ def test_an_example_says_nothing_where_a_call_in_view_gives_whole_numbers(tmp_pa
 def test_an_example_that_does_not_parse_or_run_is_passed_over(tmp_path: Path) -> None:
     code = 'def f(x: torch.Tensor):\n    """\n    >>> f(nothing.at_all)\n    >>> f(torch.rand(3)\n    """\n    return x * 2\n'
     assert returned(tmp_path, code) != [{"float16"}]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "not x.is_floating_point() or x.dtype != y.dtype",
+        "not torch.is_floating_point(x) or not torch.is_floating_point(y)",
+        "x.dtype not in (torch.float16, torch.float32, torch.bfloat16) or y.dtype != x.dtype",
+    ],
+)
+def test_what_a_check_refuses_whole_numbers_for_is_floating(tmp_path: Path, check: str) -> None:
+    code = f"def f(x: torch.Tensor, y: torch.Tensor):\n    if {check}:\n        raise TypeError\n    return x * y\n"
+    assert returned(tmp_path, code) == [{"float16"}]
+
+
+def test_what_has_to_be_of_one_dtype_is_judged_together(tmp_path: Path) -> None:
+    check = "    if x.dtype != y.dtype:\n        raise TypeError\n"
+    code = f"def f(x: torch.Tensor, y: torch.Tensor):\n{check}    z = torch.stack([x, y]) / 2\n    return x * y\n"
+    assert returned(tmp_path, code) == [{"float16"}]
+    code = f"def f(x: torch.Tensor, y: torch.Tensor):\n{check}    return x * y\n"
+    assert returned(tmp_path, code) != [{"float16"}]

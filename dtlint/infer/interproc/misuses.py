@@ -188,7 +188,15 @@ def kinds_by_reading(
         as_floats, as_whole = as_whole[refusing[0]], {name: misused({name, *refusing}) for name in asked}
     elif not as_floats.returns:
         return found, tensors
-    for group in _groups({name: now.found - as_floats.found for name, now in as_whole.items()}):
+    checked = {name for name, now in as_whole.items() if not now.returns} if as_floats.returns else set()
+    together = misused(checked.union(refusing)) if checked else as_floats
+    if not together.returns and len(checked) <= 2:  # it refuses them, or one of them and another dtype beside that
+        found.update(dict.fromkeys(checked, floating))
+    by_name = {name: now.found - as_floats.found for name, now in as_whole.items() if name not in checked}
+    groups = _groups(by_name)
+    if together.returns and checked:  # they have to be of one dtype
+        groups.append(checked)
+    for group in groups:
         now = as_whole[next(iter(group))] if len(group) == 1 else misused(group.union(refusing))
         gained = now.found - as_floats.found
         if gained and not as_floats.refused - now.refused:  # else it may be an index

@@ -173,12 +173,15 @@ def _if(ctx: Context, node: ast.If) -> bool:
     return alternatives(ctx, [branch(known), lambda: _goes_on(ctx, node.test) and execute(ctx, other)])
 
 
+_OF_DTYPES = frozenset({"dtype", "is_floating_point", "is_complex"})
+
+
 def _goes_on(ctx: Context, test: ast.expr) -> bool:
     """Does the program go on behind a check that fails as far as is seen? Programs are taken to pass their checks, and what was
     asked about is unknown behind one. But a check of a dtype is taken at its word, and `assert False` is."""
     if isinstance(test, ast.Constant):
         return False
-    if any(isinstance(part, ast.Attribute) and part.attr == "dtype" for part in nodes([test])):
+    if any(isinstance(part, ast.Attribute) and part.attr in _OF_DTYPES for part in nodes([test])):
         return False
     narrowing.forget(ctx, test)
     return True
