@@ -270,3 +270,10 @@ def test_what_has_to_be_of_one_dtype_is_judged_together(tmp_path: Path) -> None:
     assert returned(tmp_path, code) == [{"float16"}]
     code = f"def f(x: torch.Tensor, y: torch.Tensor):\n{check}    return x * y\n"
     assert returned(tmp_path, code) != [{"float16"}]
+
+
+def test_what_is_given_whole_numbers_is_not_taken_for_a_float_whatever_is_done_with_it(tmp_path: Path) -> None:
+    code = "def f(x: torch.Tensor):\n    {}\n    y = x.exp()\n    return x * 2\n"
+    assert returned(tmp_path, code.format("''")) == [{"float16"}]
+    assert returned(tmp_path, code.format("'>>> f(torch.tensor([1, 2]))'")) != [{"float16"}]
+    assert returned(tmp_path, code.format("''") + "def g():\n    return f(torch.arange(3))\n")[0] != {"float16"}

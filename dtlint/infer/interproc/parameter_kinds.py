@@ -17,7 +17,7 @@ from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import at_least, join, join_all
 from dtlint.infer.domain.values import Tensor, Union, Unknown, Value, choices
 from dtlint.infer.interproc.handed_on import handed_on
-from dtlint.infer.interproc.misuses import kinds_by_reading, of_dtypes
+from dtlint.infer.interproc.misuses import WHOLE, kinds_by_reading, of_dtypes
 from dtlint.infer.interproc.parameter_ranks import least_dimensions
 from dtlint.infer.interproc.parameter_uses import Use, uses_of_parameters
 from dtlint.infer.interproc.signatures import parameter_key
@@ -247,11 +247,13 @@ class ParameterKinds:
             if dtypes := _dtypes(value):
                 known[name] = known.get(name, frozenset()) | dtypes
 
+    def _is_given_whole(self, definition: FunctionDefinition, name: str) -> bool:
+        """Does a call in view, or one in an example, give a parameter whole numbers?"""
+        in_examples = self._in_examples.get(definition.node, {}).get(name, frozenset())
+        return name in self._whole.get(definition, ()) or not in_examples <= FLOATING
+
     def _is_floating_in_examples(self, definition: FunctionDefinition, name: str) -> bool:
-        """Do examples show that a parameter is floating, or one that it is passed on to, and no call in view that it may be
-        whole?"""
-        if name in self._whole.get(definition, ()):
-            return False
+        """Do examples show that a parameter is floating, or one that it is passed on to?"""
         own = self._in_examples.get(definition.node, {}).get(name)
         if own is not None:
             return own <= FLOATING
@@ -295,7 +297,7 @@ class ParameterKinds:
                 found[name] = _opened(value)
             elif is_private and dtypes:
                 found[name] = of_dtypes(value, dtypes)
-            elif (
+            elif not self._is_given_whole(definition, name) and (
                 shown[name] <= FLOATING
                 or (dtypes and dtypes <= FLOATING)
                 or self._is_floating_in_examples(definition, name)
@@ -304,7 +306,8 @@ class ParameterKinds:
                 is_tensor = name in tensors and name not in told_apart  # a tuple may become one in the function
                 found[name] = of_dtypes(value, self.floating | more, as_tensor=is_tensor)
             else:
-                found[name] = of_dtypes(value, shown[name] | (dtypes or frozenset()))
+                whole = WHOLE if shown[name] <= FLOATING else frozenset()  # which it is given all the same
+                found[name] = of_dtypes(value, shown[name] | whole | (dtypes or frozenset()))
         return found
 
 
