@@ -255,7 +255,11 @@ def _is_unbounded(facts: ModuleFacts, node: ast.expr) -> bool:
 
 
 def _is_negated(facts: ModuleFacts, node: ast.expr) -> bool:
-    return isinstance(peeled(facts, node), ast.UnaryOp)
+    """Is it `-x`, or a product or quotient that begins so, `-x ** 2 / width`?"""
+    found = peeled(facts, node)
+    while isinstance(found, ast.BinOp) and isinstance(found.op, (ast.Mult, ast.Div)):
+        found = peeled(facts, found.left)
+    return isinstance(found, ast.UnaryOp)
 
 
 _BOUNDED = frozenset(

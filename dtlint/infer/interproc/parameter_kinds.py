@@ -96,7 +96,8 @@ def _kind(used: set[Use], is_among_numbers: bool) -> Kind:
         return Kind.OTHER
     if Use.WHOLE in used:
         return Kind.WHOLE
-    if Use.TENSOR in used and Use.TOLD_APART not in used:
+    is_tensor = Use.TENSOR in used or {Use.OPERAND, Use.PLACED} <= used
+    if is_tensor and Use.TOLD_APART not in used:
         return Kind.FLOATING if Use.FLOATING in used else Kind.TENSOR
     return Kind.OPERAND if used & {Use.OPERAND, Use.TENSOR, Use.FLOATING} else Kind.OPEN
 

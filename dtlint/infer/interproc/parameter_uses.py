@@ -39,6 +39,8 @@ class Use(Enum):
     """What is reckoned with: a tensor, an array or a number."""
     TENSOR = auto()
     """What a tensor alone has, or what torch takes a tensor for."""
+    PLACED = auto()
+    """Its device is asked for: with what is reckoned with it is a tensor."""
     FLOATING = auto()
     """What is meant for floating numbers: torch refuses others, or lifts them."""
     TOLD_APART = auto()
@@ -125,6 +127,8 @@ def uses_of_parameters(function: FunctionNode, torch_names: tuple[tuple[str, str
         note(Use.NUMBER, _numbers(node))
         note(Use.WHOLE, _whole(node))
         note(Use.TOLD_APART, _asked_for(node))
+        if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.value, ast.Name):
+            note(Use.PLACED, [node.value.id])
         for use, name in _as_tensors(node, roots):
             if id(name) in known:
                 note(use, [name.id])
