@@ -21,8 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dtlint.trace.flow import tensors_in
 from dtlint.trace.ops import Op
+from dtlint.trace.origins import Origins
 from dtlint.trace.schema import NO_FILE
-from dtlint.trace.signature import LOW, Signature, is_special, learn
+from dtlint.trace.signature import LOW, Signature, is_special, learn, tensors_of
 from dtlint.trace.site import CALL, CAST_METHODS, PLAIN, Site, Source, is_own, source_of
 from dtlint.trace.stack import put_back, take_off
 
@@ -330,6 +331,7 @@ class _Reading(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._made: dict[int, Site] = {}
         """By number of an autograd node: where the forward made it."""
         self._makers: dict[int, Signature] = {}
+        self._origins = Origins(self._makers)
         self._names: dict[int, str] = {}
         self._alive: list[Any] = []
         self._fusable: set[int] = set()
@@ -342,6 +344,10 @@ class _Reading(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def maker(self, x: Tensor) -> Signature | None:
         """Who wrote this tensor's storage last."""
         return self._makers.get(x.untyped_storage()._cdata)
+
+    def origin(self, x: Tensor) -> Signature | None:
+        """Who chose the dtype of this tensor's storage."""
+        return self._origins.of(x.untyped_storage()._cdata)
 
     @property
     def modules(self) -> _Reading:
@@ -431,8 +437,12 @@ class _Reading(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 [x for x in _flat(args) if isinstance(x, Tensor)][-1:]
             )
         self._follow(op, args, results)
+        sources = [x.untyped_storage()._cdata for x in tensors_of(args, kwargs)]
         for x in results:
-            self._makers[x.untyped_storage()._cdata] = signature
+            key = x.untyped_storage()._cdata
+            if signature.keeps or op.aside:
+                self._origins.kept(signature, sources, key)
+            self._makers[key] = signature
 
     def _follow(self, op: Op, args: Any, results: list[Tensor]) -> None:
         """Keep account of results that a fused kernel need not round."""

@@ -195,10 +195,9 @@ class _Export:
         )
 
     def _operand(self, known: Input) -> Operand:
-        maker = known.maker
-        origin = self._number(maker.decided_by) if maker is not None else None
+        origin = self._number(known.origin.decided_by) if known.origin is not None else None
         return Operand(
-            dtype_name(known.dtype), known.zero_dim, origin, known.name, known.varies, maker=self._number(maker)
+            dtype_name(known.dtype), known.zero_dim, origin, known.name, known.varies, maker=self._number(known.maker)
         )
 
     def _number(self, signature: Signature | None) -> int | None:

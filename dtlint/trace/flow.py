@@ -274,8 +274,10 @@ class Flow:
         return next(slots.free)
 
     def _ask(self, signature: Signature, sources: list[Tensor], out: Tensor, inputs: list[int]) -> None:
-        """What is asked of a cast, and now and then of a promotion, at each call."""
+        """What is asked of a cast and of what keeps a dtype, and now and then of a promotion, at each call."""
         made = self._made
+        if signature.keeps or signature.op.aside:
+            self.storages.origins.kept(signature, inputs, out.untyped_storage()._cdata)
         if signature.totals:
             makers = [made.get(key) for key in inputs]
             self.totals.added(signature, sources, out, out.untyped_storage()._cdata, makers)
@@ -284,7 +286,7 @@ class Flow:
                 self._cast(signature, sources[-1], out, made.get(inputs[-1]))
         elif signature.finding and due(signature.count):
             for known, key in zip(signature.inputs, inputs, strict=False):
-                known.made_by(made.get(key))
+                known.came_of(self.storages.origins.of(key))
 
     def _cast(self, signature: Signature, source: Tensor, out: Tensor, before: Signature | None) -> None:
         signature.nbytes += out.nbytes + source.nbytes

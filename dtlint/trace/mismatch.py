@@ -113,7 +113,8 @@ class Mismatches:
     def _input(self, x: Tensor) -> Input:
         plain = type(x) in PLAIN
         name = self.flow.modules.name_of(x.untyped_storage()._cdata) if plain else ""
-        return Input(x.dtype, x.dim() == 0, self.flow.storages.maker(x), name)
+        storages = self.flow.storages
+        return Input(x.dtype, x.dim() == 0, storages.maker(x), storages.origin(x), name)
 
     def _note(self, mismatch: Mismatch) -> str:
         told = (
@@ -123,12 +124,12 @@ class Mismatches:
         return f"dtlint: in {mismatch.op}, " + "; ".join(told)
 
     def _origin(self, known: Input) -> str:
-        if known.maker is None:
+        if known.origin is None:
             unknown = (
                 "made outside the traced operators" if known.dtype in self.flow.watched else "of an origin not followed"
             )
             return known.name or unknown
-        decided: Signature = known.maker.decided_by
+        decided: Signature = known.origin.decided_by
         source = decided.site.source()
         at = f"from `{' '.join(source.expression.split())}` at {shown(decided.site.file, self.here)}:{source.line}"
         return f"{known.name}, {at}" if known.name else at

@@ -49,11 +49,18 @@ FARTHEST = 32
 """Operators that only kept a dtype, between one that has it and the one that decided it."""
 
 
+COPIES = frozenset(("_to_copy", "clone"))
+"""Operators that copy a tensor, to another device or on the same one."""
+
+
 class Makers(Protocol):
-    """Knows who wrote a storage."""
+    """Knows who wrote a storage, and who chose its dtype."""
 
     def maker(self, x: Tensor) -> Signature | None:
         """Who wrote this tensor's storage last, as far as it was seen."""
+
+    def origin(self, x: Tensor) -> Signature | None:
+        """Who chose the dtype of this tensor's storage, as far as it was seen."""
 
 
 class Names(Protocol):
@@ -74,18 +81,20 @@ class HasModules(Protocol):
 class Input:
     """One tensor argument: its dtype, and where that came from."""
 
-    __slots__ = ("dtype", "maker", "name", "varies", "zero_dim")
+    __slots__ = ("dtype", "maker", "name", "origin", "varies", "zero_dim")
 
-    def __init__(self, dtype: torch.dtype, zero_dim: bool, maker: Signature | None, name: str) -> None:
-        self.dtype, self.zero_dim, self.maker, self.name = dtype, zero_dim, maker, name
+    def __init__(
+        self, dtype: torch.dtype, zero_dim: bool, maker: Signature | None, origin: Signature | None, name: str
+    ) -> None:
+        self.dtype, self.zero_dim, self.maker, self.origin, self.name = dtype, zero_dim, maker, origin, name
         self.varies = False
         """Did another line decide its dtype at a later call?"""
 
-    def made_by(self, maker: Signature | None) -> None:
-        """At a later call. That a maker is not known says nothing: it may have run while nothing was traced."""
-        if maker is None or maker is self.maker:
+    def came_of(self, origin: Signature | None) -> None:
+        """At a later call. That an origin is not known says nothing: it may have run while nothing was traced."""
+        if origin is None or origin is self.origin:
             return
-        now, first = maker.decided_by.site, self.maker.decided_by.site if self.maker is not None else None
+        now, first = origin.decided_by.site, self.origin.decided_by.site if self.origin is not None else None
         self.varies |= first is None or (now.code, now.lasti) != (first.code, first.lasti)
 
 
@@ -113,6 +122,7 @@ class Signature:
         "high",
         "inputs",
         "judged",
+        "keeps",
         "least",
         "looked",
         "loss",
@@ -178,6 +188,8 @@ class Signature:
         """Is it a cast to a dtype in which small values are 0?"""
         self.rounds = op.cast and not op.writes
         """Are its results all the values of its operand, rounded?"""
+        self.keeps = op.writes
+        """Does it write in place, or copy without a change of dtype? Then it chose no dtype, and `Origins` knows who did."""
         self.given = op.given
         """May it write a non-finite constant of the program's?"""
         self.bars = False
@@ -240,11 +252,11 @@ class Signature:
     def decided_by(self) -> Signature:
         """The operator at which this output's dtype was decided, upstream along operators that only kept it."""
         at, seen = self, 0
-        while seen < FARTHEST and not at.author and at.output is not None:
-            makers = [i.maker for i in at.inputs if i.maker is not None and i.dtype is at.output and not i.zero_dim]
-            if len(makers) != 1 or makers[0] is at:
+        while seen < FARTHEST and not at.author and not at.keeps and at.output is not None:
+            origins = [i.origin for i in at.inputs if i.origin is not None and i.dtype is at.output and not i.zero_dim]
+            if len(origins) != 1 or origins[0] is at:
                 break
-            at, seen = makers[0], seen + 1
+            at, seen = origins[0], seen + 1
         return at
 
 
@@ -267,7 +279,7 @@ def learn(
     first = next(tensors_of((out,), None), None)
     signature.output = first.dtype if first is not None else None
     signature.device = first.device.type if first is not None else ""
-    signature.inputs = [Input(x.dtype, x.dim() == 0, storages.maker(x), "") for x in tensors]
+    signature.inputs = [Input(x.dtype, x.dim() == 0, storages.maker(x), storages.origin(x), "") for x in tensors]
     numbers = [a for a in (*args, *(kwargs or {}).values()) if isinstance(a, (int, float))]
     operands = [args[i] for i in op.numbers if i < len(args) and type(args[i]) in (int, float)]
     if operands:
@@ -299,7 +311,9 @@ def learn(
                 known.name = sites.modules.name_of(x.untyped_storage()._cdata)
     signature.wraps = may_wrap(signature, kwargs)
     signature.totals = may_stall(signature, tensors)
-    extra = signature.totals or signature.loss or op.brings
+    copies = op.name in COPIES and len(tensors) == 1 and tensors[0].dtype is signature.output
+    signature.keeps = op.writes or copies
+    extra = signature.totals or signature.loss or op.brings or signature.keeps or op.aside
     signature.telling = bool(signature.author or signature.finding or extra)
     return signature
 

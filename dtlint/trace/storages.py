@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from dtlint.trace.origins import Origins
 from dtlint.trace.site import PLAIN
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Storages:
     def __init__(self) -> None:
         self.made: dict[int, Signature | None] = {}
         """The signature that wrote a storage last; None for a weight, a batch, or memory as it was allocated."""
+        self.origins = Origins(self.made)
 
     def write(self, x: Tensor, maker: Signature | None) -> int:
         """`maker` has written the storage of `x`. Returns its address."""
@@ -40,6 +42,12 @@ class Storages:
             return None
         return self.made.get(x.untyped_storage()._cdata)
 
+    def origin(self, x: Tensor) -> Signature | None:
+        """Who chose the dtype of this tensor's storage, or kept that of its operands, as far as it was seen."""
+        if type(x) not in PLAIN or x.layout is not torch.strided:
+            return None
+        return self.origins.of(x.untyped_storage()._cdata)
+
     def let_go_of_dead(self) -> list[int]:
         """Give free the addresses of storages that have died, and return them."""
         made, free = self.made, torch.UntypedStorage._free_weak_ref
@@ -47,6 +55,7 @@ class Storages:
         for key in dead:
             del made[key]
             free(key)  # type: ignore[no-untyped-call]
+        self.origins.let_go_of(dead)
         return dead
 
     def let_go(self) -> None:
@@ -55,6 +64,7 @@ class Storages:
         for key in self.made:
             free(key)  # type: ignore[no-untyped-call]
         self.made.clear()
+        self.origins.let_go()
 
 
 def values_of(key: int, dtype: torch.dtype) -> Tensor | None:
