@@ -47,6 +47,7 @@ class Event:
         "signature",
         "site",
         "skipped",
+        "spoils",
         "spread",
         "step",
         "steps",
@@ -94,6 +95,8 @@ class Event:
         """Births, and results that inherited it."""
         self.steps = self.skipped = 0
         """Steps that it touched, and those of them that the GradScaler skipped."""
+        self.spoils = False
+        """Was it born in the backward, or has it reached gradients or the loss, since the GradScaler's last update?"""
         self.eps: float | None = None
         """The optimizer's eps, where its step spoilt a weight."""
         self.reached: set[str] = set()

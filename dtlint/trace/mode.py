@@ -434,7 +434,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with torch._C._DisableTorchDispatch():
                 self.flow.flush()
                 self.steps.clipping.settle()
-                self.steps.scaler.settle(self.flow.events, self.flow.step)
+                self.steps.scaler.settle(self.flow.events)
         except Exception as error:
             self.flow.miss(f"results that could not be judged at the end ({type(error).__name__})")
 

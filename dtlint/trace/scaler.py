@@ -1,11 +1,11 @@
 """What the GradScaler did: its scale, the steps that it skipped, and the event that is to blame for each.
 
-Its updates are kept on their device, and read when the step is flushed.
+Each update of a step that was traced is settled before the next step runs, so that no later event is blamed for it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -25,6 +25,16 @@ MOST_CHANGES = 500
 """Changes of the scale of which the record keeps each."""
 
 
+class Update(NamedTuple):
+    """One call of `update()`, with what it read and wrote on its device."""
+
+    scale: torch.Tensor
+    found: torch.Tensor
+    step: int
+    traced: bool
+    """Was its step traced?"""
+
+
 class Scaler:
     """What the GradScaler did, as its updates tell."""
 
@@ -42,26 +52,25 @@ class Scaler:
         """The first update, and each that changed the scale, with what it was then."""
         self.site: Site | None = None
         """Where `update()` was called."""
-        self._since = 0
-        """The step of the last settling: events before it explain no later skip."""
-        self._pending: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._pending: list[Update] = []
 
-    def updated(self, scale: torch.Tensor, found: torch.Tensor) -> None:
-        """Keep what an update read and wrote, on the device; `settle` reads it at the next flush."""
-        self._pending.append((scale.detach().clone().float(), found.detach().clone().float()))
+    def updated(self, scale: torch.Tensor, found: torch.Tensor, step: int, traced: bool) -> None:
+        """Keep what an update of this step read and wrote, on the device; `settle` reads it."""
+        self._pending.append(Update(scale.detach().clone().float(), found.detach().clone().float(), step, traced))
 
     @property
     def waiting(self) -> int:
         """Updates that have not been read."""
         return len(self._pending)
 
-    def settle(self, events: list[Event], step: int) -> None:
-        """Read the updates since the last flush and find the event behind each skip."""
+    def settle(self, events: list[Event]) -> None:
+        """Read the updates that wait, and find the event behind each skip, after a flush of what ran before them."""
         if not self._pending:
             return
-        pairs, self._pending = self._pending, []
-        scales, founds = fetch(torch.stack([torch.cat([s.view(1), f.view(1)]) for s, f in pairs])).t().tolist()
-        for scale, found in zip(scales, founds, strict=True):
+        updates, self._pending = self._pending, []
+        numbers = torch.stack([torch.cat([update.scale.view(1), update.found.view(1)]) for update in updates])
+        scales, founds = fetch(numbers).t().tolist()
+        for update, scale, found in zip(updates, scales, founds, strict=True):
             if not found and self.skipped == self.updates:
                 self.leading = self.skipped
             if scale != self.scale and len(self.changes) < MOST_CHANGES:
@@ -71,23 +80,20 @@ class Scaler:
             self.lowest = scale if self.lowest is None else min(scale, self.lowest)
             if found:
                 self.skipped += 1
-                cause = self._blame(events)
+                cause = self._blame(events) if update.traced else None
                 if len(self.skips) < MOST_SKIPS:
-                    self.skips.append((step, cause))
+                    self.skips.append((update.step, cause))
+            if update.traced:
+                for event in events:
+                    event.spoils = False
         if self.skipped == self.updates:
             self.leading = self.skipped
-        self._since = step
 
     def _blame(self, events: list[Event]) -> Event | None:
-        recent = [event for event in events if event.last_step >= self._since and _spoils_gradients(event)]
+        recent = [event for event in events if event.spoils]
         cause = next((event for event in recent if event.forward), recent[0] if recent else None)
         if cause is not None:
             for event in recent:
                 event.skipped += 1
             self.causes[id(cause)] = (cause, self.causes.get(id(cause), (cause, 0))[1] + 1)
         return cause
-
-
-def _spoils_gradients(event: Event) -> bool:
-    born_there = event.signature is not None and event.signature.backward
-    return born_there or not event.reached.isdisjoint(("gradients", "the loss"))

@@ -365,12 +365,14 @@ class Spread:
         """The event was born, perhaps once more, in a storage."""
         event.times += 1
         event.touch(self._step)
+        event.spoils |= event.signature is not None and event.signature.backward
         self._bad[key] = event
 
     def _inherit(self, cause: Event, signature: Signature, key: int) -> None:
         cause.spread += 1
         if signature.backward:
             cause.reached.add("gradients")
+            cause.spoils = True
         cause.touch(self._step)
         self._bad[key] = cause
 
@@ -378,6 +380,7 @@ class Spread:
         cause = self._cause(inputs)
         if cause is not None:
             cause.reached.add("the loss" if signature.loss else "a number the program read")
+            cause.spoils |= signature.loss
             if not signature.loss:
                 self._number = cause
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Steps"]
 
 MOST_WAITING = 1000
-"""Updates of the GradScaler that wait on their device while no step is traced, or none ends."""
+"""Updates of the GradScaler that wait on their device while no step is traced."""
 
 
 class Steps:
@@ -52,6 +52,9 @@ class Steps:
         self.heard: Callable[[Tracer], None] | None = None
         """Called at the end of each step."""
         self._stepped = False
+        """Did an optimizer step since the GradScaler's last update?"""
+        self._was_traced = True
+        """Was the last step traced that ended?"""
         self._muted: dict[int, list[tuple[int, int | None]]] = {}
         """By thread: the frames of the optimizer steps that run there, and where the tracer stood on its stack."""
         self._hooks: list[Any] = []
@@ -160,12 +163,15 @@ class Steps:
         """GradScaler.update(): a step that the scaler skipped ends here, since the optimizer was not called."""
         if get_ident() != self.tracer.thread:
             return
+        ended = self._stepped and not self.marked
+        traced = self._was_traced if ended else not self.tracer.resting
         with self._judging():
             self.scaler.site = self.tracer.sites.where(frame, None)
-            self.scaler.updated(scale, found)
-        if self.scaler.waiting > MOST_WAITING:
+            self.scaler.updated(scale, found, self.flow.step - ended, traced)
+        ends = not self._stepped and not self.marked
+        if (traced and not ends) or self.scaler.waiting > MOST_WAITING:  # at once: what runs next is not to blame
             self._settle()
-        if not self._stepped and not self.marked:
+        if ends:
             self.end()
         self._stepped = False
 
@@ -181,6 +187,7 @@ class Steps:
         """A step ends: read everything, and see whether the next one is to be traced."""
         tracer, flow = self.tracer, self.flow
         self.clipping.step_ended()
+        self._was_traced = not tracer.resting
         if tracer.resting:
             flow.step += 1
             if flow.step + 1 >= tracer.wakes:
@@ -203,7 +210,7 @@ class Steps:
             self.flow.flush(goes_on)
             self.weights.settle()
             self.clipping.settle()
-            self.scaler.settle(self.flow.events, self.flow.step)
+            self.scaler.settle(self.flow.events)
 
     @contextmanager
     def _judging(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 import torch.nn as nn
 
+import dtlint
 from dtlint.diagnostic import Severity
 from dtlint.report.trace_text import write_trace
 from dtlint.trace.balance import kept_wide, share_low, wide_work, work
@@ -415,6 +416,65 @@ def test_each_skip_has_its_step_and_its_culprit(trace: Trace) -> None:
     assert record.what(record.events[skip.event]).startswith("`loss * 3e38")
     assert (record.scaler.scale, record.scaler.lowest) == (512.0, 512.0)
     assert "step 3 was skipped because of `loss * 3e38" in everything(record)
+
+
+def skips_of(record: TraceRecord) -> list[tuple[int, str]]:
+    """Each skipped step, and the expression that is said to be behind it."""
+    assert record.scaler is not None
+    at = [(skip.step, None if skip.event is None else record.events[skip.event].place) for skip in record.scaler.skips]
+    return [(step, "" if place is None else record.places[place].expression) for step, place in at]
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_each_skip_is_put_down_to_its_own_step(trace: Callable[[Callable[[], Any]], TraceRecord], marked: bool) -> None:
+    layer = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+    def program() -> None:
+        for step in range(6):
+            optimizer.zero_grad()
+            loss = layer(torch.ones(2, 4)).pow(2).sum()
+            if step == 1:
+                loss = loss * 3e38 * 3e38
+            elif step in (2, 4):
+                loss = loss / torch.zeros(())
+            scaler.scale(loss).backward()
+            if step == 5:
+                layer.weight.grad = None if layer.weight.grad is None else layer.weight.grad.fill_(math.inf)
+            scaler.step(optimizer)
+            scaler.update()
+            if marked:
+                dtlint.step()
+
+    record = trace(program)
+    division = "loss / torch.zeros(())"
+    assert skips_of(record) == [(1, "loss * 3e38"), (2, division), (4, division), (5, "")]
+
+
+def test_of_two_optimizers_that_take_turns_each_skip_is_put_down_to_what_ran_before_it(
+    trace: Callable[[Callable[[], Any]], TraceRecord],
+) -> None:
+    one, other = nn.Linear(4, 4), nn.Linear(4, 4)
+    optimizers = [torch.optim.SGD(layer.parameters(), lr=0.01) for layer in (one, other)]
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+    def program() -> None:
+        for step in range(4):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            scaler.scale(one(torch.ones(2, 4)).pow(2).sum()).backward()
+            scaler.step(optimizers[0])
+            loss = other(torch.ones(2, 4)).pow(2).sum()
+            if step == 1:
+                loss = loss * 3e38 * 3e38
+            elif step == 2:
+                loss = loss / torch.zeros(())
+            scaler.scale(loss).backward()
+            scaler.step(optimizers[1])
+            scaler.update()
+
+    assert [expression for _, expression in skips_of(trace(program))] == ["loss * 3e38", "loss / torch.zeros(())"]
 
 
 # -- dtype errors -----------------------------------------------------------------------------------------------------
