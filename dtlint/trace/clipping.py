@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["Clipped", "Clipping"]
 
 MEANT = 1 / 64
-"""A limit of at least so much of the scale was made for gradients that have it, as `max_norm * scaler.get_scale()`."""
+"""A limit of at least so much of the scale may be made for gradients that have it, as `max_norm * scaler.get_scale()`."""
+
+SAME = 1e-3
+"""Limits follow the scale where the shares of it that they are differ by no more than this, relatively."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,41 @@ class Clipped:
     limit: float
     scale: float
     times: int = 0
+
+
+class _Place:
+    """What one line of the program clipped."""
+
+    def __init__(self) -> None:
+        self._sure: Clipped | None = None
+        """The calls whose limit is too small to be made for the scale."""
+        self._doubtful: Clipped | None = None
+        """The others."""
+        self._limits: dict[float, float] = {}
+        """The first limit with each scale."""
+        self._constant = self._follows = False
+
+    def limited(self, limit: float, scale: float) -> None:
+        """A call had this limit while the gradients had this scale: is it that of other scales, or does it follow them?"""
+        for other, before in self._limits.items():
+            if other != scale:
+                self._constant |= limit == before
+                self._follows |= limit != before and math.isclose(limit / scale, before / other, rel_tol=SAME)
+        self._limits.setdefault(scale, limit)
+
+    def clipped(self, new: Clipped) -> None:
+        """A call did clip."""
+        if new.limit / new.scale < MEANT:
+            self._sure = _with(self._sure, new)
+        else:
+            self._doubtful = _with(self._doubtful, new)
+
+    @property
+    def told(self) -> Clipped | None:
+        """The calls whose limit was not made for gradients with the scale; None if there are none."""
+        if self._follows:
+            return None
+        return _with(self._sure, self._doubtful) if self._constant else self._sure
 
 
 @dataclass(slots=True)
@@ -71,7 +109,7 @@ class Clipping:
     def __init__(self, tracer: Tracer, judging: Callable[[], AbstractContextManager[None]]) -> None:
         """`judging` is the context of the tracer's own work, which no error leaves."""
         self.tracer, self._judging = tracer, judging
-        self.all: dict[int, Clipped] = {}
+        self._places: dict[int, _Place] = {}
         """By id of the site."""
         self._calls: list[_Call] = []
         """In this step."""
@@ -79,6 +117,11 @@ class Clipping:
         """By id: gradients that the scaler has divided in this step."""
         self._found: list[tuple[_Call, Tensor]] = []
         """Calls on gradients that were divided after them, each with 1 / scale, on their device."""
+
+    @property
+    def all(self) -> list[Clipped]:
+        """What was clipped with the scale on it, by place."""
+        return [told for told in (place.told for place in self._places.values()) if told is not None]
 
     def install(self) -> None:
         """Hear from now on."""
@@ -142,17 +185,26 @@ class Clipping:
         for added in waiting.values():
             read = fetch(torch.stack([numbers for _, numbers in added])).tolist()
             for (call, _), (size, limit, inverse_) in zip(added, read, strict=True):
-                if not call.told and inverse_ != 1 and limit < size < math.inf and limit * inverse_ < MEANT:
-                    self._tell(call, size, limit, 1 / inverse_)
+                if not call.told and inverse_ != 1:
+                    self._take(call, size, limit, 1 / inverse_)
 
-    def _tell(self, call: _Call, size: float, limit: float, scale: float) -> None:
-        call.told = True
-        known = self.all.setdefault(id(call.site), Clipped(call.site, call.by_value, call.step, size, limit, scale))
-        known.times += 1
+    def _take(self, call: _Call, size: float, limit: float, scale: float) -> None:
+        place = self._places.setdefault(id(call.site), _Place())
+        place.limited(limit, scale)
+        if limit < size < math.inf:
+            call.told = True
+            place.clipped(Clipped(call.site, call.by_value, call.step, size, limit, scale, times=1))
 
     def _is_unscaled(self, x: Tensor) -> bool:
         reference = self._unscaled.get(id(x))
         return reference is not None and reference() is x
+
+
+def _with(first: Clipped | None, other: Clipped | None) -> Clipped | None:
+    """The calls of both, as the earlier one describes them."""
+    if first is None or other is None:
+        return first or other
+    return replace(min(first, other, key=lambda clipped: clipped.step), times=first.times + other.times)
 
 
 def _largest(gradients: list[Tensor]) -> Tensor:

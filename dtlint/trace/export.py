@@ -264,7 +264,7 @@ class _Export:
 
     def _clips(self) -> list[ScaledClip]:
         found = []
-        for clip in self.tracer.steps.clipping.all.values():
+        for clip in self.tracer.steps.clipping.all:
             place = self._place(clip.site)
             assert place is not None
             found.append(ScaledClip(place, clip.by_value, clip.step, clip.size, clip.limit, clip.scale, clip.times))

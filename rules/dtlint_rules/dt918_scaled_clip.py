@@ -20,9 +20,9 @@ class ScaledClip(RuntimeRule):
     ## What it does
     Reports calls of `torch.nn.utils.clip_grad_norm_` and `clip_grad_value_` that clipped gradients which the GradScaler
     divided by its scale only after that. Both are seen in the run: the very gradients that were clipped, and the scale
-    that they had then. A limit of at least 1/64 of the scale was made for gradients with the scale, as
-    `max_norm * scaler.get_scale()`, and is left alone; so is a call that clipped nothing. What DT203 finds in the source
-    may also stand in a library, or depend on a flag.
+    that they had then. A limit that changes with the scale was made for gradients with the scale, as
+    `max_norm * scaler.get_scale()`, and is left alone. While the scale has not changed, so is a limit of at least 1/64 of
+    it. So is a call that clipped nothing. What DT203 finds in the source may also stand in a library, or depend on a flag.
 
     ## Why it matters
     With a scale of 65536, gradients that are clipped to norm 1 have norm 1.5e-05 once the scaler has divided them.

@@ -183,6 +183,30 @@ def test_a_limit_with_the_scale_on_it_and_a_call_that_clips_nothing_are_left_alo
         assert found(trace(program)) == []
 
 
+@pytest.mark.parametrize(
+    ("limit", "times"),
+    [(lambda scale: 1.0, 4), (lambda scale: 0.05 * scale, 0), (lambda scale: 0.001 * scale, 0)],
+)
+@pytest.mark.parametrize("order", [(128.0, 32.0), (32.0, 128.0)])
+def test_a_limit_that_stays_while_the_scale_changes_is_not_made_for_it(
+    trace: Trace, limit: Callable[[float], float], times: int, order: tuple[float, float]
+) -> None:
+    loop = Loop()
+
+    def program() -> None:
+        for scale in order:
+            loop.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+            for _ in range(2):
+                loop.backward()
+                clip(loop.layer.parameters(), limit(loop.scaler.get_scale()))
+                loop.step()
+
+    clips = trace(program).clips
+    assert [told.times for told in clips] == [times] * bool(times)
+    if clips:
+        assert (clips[0].step, clips[0].scale) == (0, order[0])
+
+
 def test_the_results_are_those_without_a_trace_and_torch_is_as_it_was(trace: Trace) -> None:
     def train() -> list[float]:
         torch.manual_seed(0)
