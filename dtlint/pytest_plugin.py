@@ -28,8 +28,17 @@ MARKER = "dtlint"
 OPTIONS = ("steps", "every", "only", "watch", "module", "assume", "eager")
 """Arguments of the marker that `dtlint.trace()` takes as well: they say what to look at."""
 
+NOTE = "info"
+"""The severity of mere information."""
+
+RANKS = {"error": 0, "warning": 1, NOTE: 2}
+"""The order of severities."""
+
 FINDINGS = "dtlint"
 """The attribute by which a test's report carries what its trace found, from xdist's workers as well."""
+
+UNSEEN = "DT915"
+"""The code of what was not seen, which finds nothing."""
 
 MOST_TESTS = 2
 """Tests that are named with a finding; the rest is counted."""
@@ -80,11 +89,8 @@ class Asked:
             return {"missed": self.missed}
         record = self.trace.record
         told = self.trace.diagnostics() if record.operators else []
-        return {
-            "missed": "",
-            "operators": record.operators,
-            "found": [_plain(one) for one in told if one.severity.value != "info"],
-        }
+        found = [_plain(one) for one in told if one.code != UNSEEN]
+        return {"missed": "", "operators": record.operators, "found": found}
 
 
 def _plain(one: Diagnostic) -> dict[str, Any]:
@@ -288,9 +294,11 @@ class Summary:
         self.traced = 0
         """Tests that ran operators of torch."""
         self.found: dict[tuple[Any, ...], tuple[dict[str, Any], list[str]]] = {}
-        """By code and place: the first finding there, and the tests that have it."""
+        """By code and place: the first of the gravest findings there, and the tests that have one as grave."""
         self.missed: dict[str, list[str]] = {}
         """Tests that were not traced, by the reason."""
+        self.verbose = config.getoption("verbose") > 0
+        """Are notes listed, rather than counted?"""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take up one test's findings; with xdist they come from its worker."""
@@ -302,35 +310,51 @@ class Summary:
         self.traced += bool(told.get("operators"))
         for one in told.get("found", ()):
             key = (one["code"], one["path"], one["line"], one["column"])
-            self.found.setdefault(key, (one, []))[1].append(report.nodeid)
+            known = self.found.get(key)
+            if known is None or RANKS[one["severity"]] < RANKS[known[0]["severity"]]:
+                self.found[key] = (one, [report.nodeid])
+            elif one["severity"] == known[0]["severity"]:
+                known[1].append(report.nodeid)
 
     @_wrapper(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
         """Below pytest's own summary."""
         yield
         quiet = terminalreporter.verbosity < 0
-        if self.found or self.missed:
+        listed = self._listed()
+        if listed or self.missed:
             terminalreporter.write_sep("=", "dtlint")
-            for line in self._lines():
+            for line in self._lines(listed):
                 terminalreporter.write_line(line)
-        if not self.found and not quiet:
-            terminalreporter.write_line(f"dtlint: {_count(self.traced, 'test')} ran torch, nothing found")
+        if not listed and not quiet:
+            ran = f"{_count(self.traced, 'test')} ran torch"
+            notes = f" but {self._notes()}" if self.found else ""
+            terminalreporter.write_line(f"dtlint: {ran}, nothing found{notes}")
 
-    def _lines(self) -> Iterator[str]:
+    def _listed(self) -> list[tuple[dict[str, Any], list[str]]]:
+        """What is told of, the gravest first: notes only where the run is verbose."""
+        found = [pair for pair in self.found.values() if self.verbose or pair[0]["severity"] != NOTE]
+        return sorted(found, key=lambda pair: (RANKS[pair[0]["severity"]], -len(pair[1])))
+
+    def _notes(self) -> str:
+        """`3 notes (-v lists them)`, of what is mere information."""
+        number = sum(one["severity"] == NOTE for one, _ in self.found.values())
+        return f"{_count(number, 'note')} (-v lists {'it' if number == 1 else 'them'})"
+
+    def _lines(self, listed: list[tuple[dict[str, Any], list[str]]]) -> Iterator[str]:
         from dtlint.report.legible import legible
         from dtlint.trace.words import in_package
 
-        ranks = {"error": 0, "warning": 1}
-        order = sorted(self.found.values(), key=lambda pair: (ranks[pair[0]["severity"]], -len(pair[1])))
-        for one, tests in order:
+        for one, tests in listed:
             yield f"{one['severity']}[{one['code']}] {in_package(one['path'])}:{one['line']}: {legible(one['message'])}"
             if one["help"]:
                 yield f"    help: {legible(one['help'])}"
             yield f"    in {_named(tests)}"
         for reason, tests in self.missed.items():
             yield f"not traced, as {reason}: {_named(tests)}"
-        if order:
-            yield f"Found {_count(len(order), 'place')} in {_count(self.traced, 'test')} that ran torch."
+        if listed:
+            notes = f", and {self._notes()}" if len(listed) < len(self.found) else ""
+            yield f"Found {_count(len(listed), 'place')} in {_count(self.traced, 'test')} that ran torch{notes}."
 
 
 def _named(tests: list[str]) -> str:

@@ -103,6 +103,22 @@ def test_it_is_quiet_where_all_is_well(pytester: pytest.Pytester) -> None:
     assert "dtlint" not in run(pytester, source, "--dtlint", "-q").stdout.str()
 
 
+AUTOCAST = """
+def test_autocast():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        Norm()(nn.Linear(4, 4)(torch.ones(2, 4)))
+"""
+
+
+def test_notes_are_counted_and_listed_where_the_run_is_verbose(pytester: pytest.Pytester) -> None:
+    counted = run(pytester, AUTOCAST, "--dtlint")
+    assert counted.outlines[-2] == "dtlint: 1 test ran torch, nothing found but 1 note (-v lists it)"
+    listed = run(pytester, AUTOCAST, "--dtlint", "-v")
+    listed.stdout.fnmatch_lines(["info[[]DT905] test_it.py:10: *", "Found 1 place in 1 test that ran torch."])
+    beside = run(pytester, AUTOCAST + PARAMETRISED.replace("Norm()(", "Norm().forward("), "--dtlint")
+    assert "Found 1 place in 4 tests that ran torch." in beside.stdout.str()
+
+
 def test_workers_send_what_they_found(pytester: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     result = run(pytester, PARAMETRISED, "-p", "xdist.plugin", "-n", "2", "--dtlint")
