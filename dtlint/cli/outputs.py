@@ -12,7 +12,16 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["Output", "made_if_directory", "outputs_of", "refuse_overwriting", "refuse_twice", "writable", "write_file"]
+__all__ = [
+    "Output",
+    "made_if_directory",
+    "outputs_of",
+    "refuse_overwriting",
+    "refuse_twice",
+    "shown",
+    "writable",
+    "write_file",
+]
 
 SLASHES = tuple(filter(None, (os.sep, os.altsep)))
 
@@ -119,6 +128,11 @@ def writable(file: Path | None) -> Path | None:
     except OSError as error:
         raise click.UsageError(f"cannot write {file}: {error.strerror or error}; name another file") from None
     return file.absolute()
+
+
+def shown(file: Path, here: Path) -> str:
+    """A file that was written, as it is reached from the directory `here`."""
+    return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
 
 
 def write_file(option: str, file: Path, text: str) -> None:

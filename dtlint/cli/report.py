@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dtlint.cli.outputs import Output, outputs_of, refuse_overwriting, refuse_twice, writable
+from dtlint.cli.outputs import Output, outputs_of, refuse_overwriting, refuse_twice, shown, writable
 from dtlint.report import FORMATS
 from dtlint.unexpected import in_one_line
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Reporter", "command", "loaded_record", "report_options", "with_page"]
 
 SCREEN = "screen"
+
+FOR_PEOPLE = (SCREEN, "full", "concise")
+"""The formats that people read."""
 
 
 class Reporter:
@@ -50,6 +53,8 @@ class Reporter:
         refuse_twice([self.file, *(output.file for output in self.outputs)])
         if everything and format not in (SCREEN, "full"):
             click.echo(f"dtlint: --all adds to the screen; --output-format {format} has all findings already", err=True)
+        self.talks = not quiet and (file is not None or format in FOR_PEOPLE)
+        """Is there to be a word of what was written, beside the report? Not beside one that is read by a machine."""
         self.heading = heading
         """A line above the report on the screen, where several processes write there."""
         self.here = Path.cwd()  # a program may leave it
@@ -103,6 +108,8 @@ class Reporter:
         except OSError as error:
             click.echo(f"dtlint: the report {output.file} could not be written: {error.strerror or error}", err=True)
             return False
+        if self.talks:
+            click.echo(f"dtlint: wrote the report {shown(output.file, self.here)}", err=True)
         return True
 
     def _write(self, format: str, record: TraceRecord, diagnostics: Sequence[Any], stream: TextIO) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dtlint.cli.misplaced import Misplaced
-from dtlint.cli.outputs import Output, made_if_directory, refuse_overwriting, writable
+from dtlint.cli.outputs import Output, made_if_directory, refuse_overwriting, shown, writable
 from dtlint.cli.report import Reporter, report_options, with_page
 
 if TYPE_CHECKING:
@@ -295,17 +295,22 @@ def _trace(
             click.echo(f"dtlint trace: --plan: {record.plan_problem}", err=True)
             refused = True
             return
+        saved = False
         if output is not None:
             try:
                 save(record, output)
             except OSError as error:  # the program's own exit code still counts, and there is the report
                 click.echo(f"dtlint: the trace could not be written: {error}", err=True)
                 code = 2
+            else:
+                saved = True
         try:
             code = max(code, reporter.report(record, sys.stderr), int(not _holds(record)))
         except OSError as error:
             click.echo(f"dtlint: the report could not be written: {error}", err=True)
             code = 2
+        if saved and output is not None and reporter.talks:
+            click.echo(f"dtlint: wrote the record {shown(output, reporter.here)}", err=True)
         if baseline is not None:
             code = max(code, baseline.hold(record))
         if profiling is not None:

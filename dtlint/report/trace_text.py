@@ -288,7 +288,8 @@ def _summary(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator
     # what was not seen has a line of its own, which tells no findings
     counts = Counter(d.severity.value for d in diagnostics if d.code != "DT915")
     words = [f"{counts[s]} {PLURAL[s] if counts[s] != 1 else s}" for s in ("error", "warning", "info") if counts[s]]
-    nothing = "Nothing to report." if record.operators else "Nothing was traced."
+    steps = f" by `{record.left_out}`: the run had {_count(record.steps, 'step') if record.steps else 'no steps'}"
+    nothing = "Nothing to report." if record.operators else f"Nothing was traced{steps * bool(record.left_out)}."
     yield f"Found {', '.join(words)}." if words else nothing, "strong"
 
 

@@ -291,7 +291,7 @@ def test_wrong_usage_is_refused_in_one_line_before_anything_runs(
 def test_reports_go_where_they_are_sent(tmp_path: Path, dtlint: Dtlint) -> None:
     (tmp_path / "script.py").write_text("import torch\nprint('mine')\n(torch.full((3,), 1e5).half() * 1).sum()\n")
     ran = dtlint("trace", "--output-format", "json", "--report-file", "found.json", "script.py")
-    assert (ran.out, ran.err) == ("mine\n", "")
+    assert (ran.out, ran.err) == ("mine\n", "dtlint: wrote the report found.json\n")
     (found,) = json.loads((tmp_path / "found.json").read_text())
     assert (found["code"], found["location"]["row"]) == ("DT901", 3)
     assert dtlint("trace", "--quiet", "script.py").err == ""
@@ -335,7 +335,7 @@ def test_the_report_of_a_record_is_the_one_the_trace_printed(tmp_path: Path, dtl
     traced = dtlint("trace", "--output", "t.json", str(FIXTURES / "transformer_mask.py"), "--steps", "2")
     assert traced.out.splitlines() == ["step 0 loss nan", "step 1 loss nan"]
     again = dtlint("report", "t.json")
-    assert (again.code, again.out) == (0, traced.err)
+    assert (again.code, f"{again.out}dtlint: wrote the record t.json\n") == (0, traced.err)
     assert len(traced.err.splitlines()) <= 40
     lines = traced.err.splitlines()
     assert lines[1] == "Non-finite values, where they began:"
@@ -362,7 +362,7 @@ def test_without_torch_a_record_can_be_read_and_a_trace_says_what_to_install(tmp
     (tmp_path / "script.py").write_text("import torch\n(torch.full((3,), 1e5).half() * 1).sum()\n")
     traced = dtlint("trace", "--output", "t.json", "script.py")
     report = plain("-c", NO_TORCH, "report", "t.json", "--fail-on", "DT901", cwd=tmp_path)
-    assert (report.code, report.out) == (1, traced.err)
+    assert (report.code, f"{report.out}dtlint: wrote the record t.json\n") == (1, traced.err)
     refused = plain("-c", NO_TORCH, "trace", "script.py", cwd=tmp_path)
     assert refused.code == 2
     assert "install it with: pip install torch" in refused.err
@@ -411,8 +411,9 @@ def test_a_program_without_torch_is_told_so_and_gets_none(tmp_path: Path) -> Non
     (tmp_path / "script.py").write_text("import sys\nprint('torch' in sys.modules)\nsys.exit(3)\n")
     ran = traced("--output", "t.json", "script.py", cwd=tmp_path)
     assert (ran.code, ran.out) == (3, "False\n")
-    assert ran.err == "dtlint trace: torch was not imported, so there was nothing to trace\n"
-    assert plain("-m", "dtlint", "report", "t.json", cwd=tmp_path).out == ran.err
+    told = "dtlint trace: torch was not imported, so there was nothing to trace\n"
+    assert ran.err == f"{told}dtlint: wrote the record t.json\n"
+    assert plain("-m", "dtlint", "report", "t.json", cwd=tmp_path).out == told
 
 
 FAKE_TORCH = {
@@ -672,7 +673,7 @@ def test_several_reports_of_one_run(tmp_path: Path, dtlint: Dtlint) -> None:
     (tmp_path / "script.py").write_text("import torch\n(torch.full((3,), 1e5).half() * 1).sum()\n")
     wanted = ["--report", "sarif:t.sarif", "--report", "screen:t.txt", "-o", "t.json", "--output-file", "main.txt"]
     ran = dtlint("trace", *wanted, "script.py")
-    assert (ran.code, ran.err) == (0, "")
+    assert (ran.code, ran.out) == (0, "")
     screen = (tmp_path / "t.txt").read_text()
     assert screen.startswith("dtlint trace: ") and (tmp_path / "main.txt").read_text() == screen
     (result,) = json.loads((tmp_path / "t.sarif").read_text())["runs"][0]["results"]
@@ -689,3 +690,27 @@ def test_a_report_that_could_not_be_written_loses_no_other(tmp_path: Path, dtlin
     assert ran.code == 2
     assert "the trace could not be written" in ran.err and "r.json could not be written" in ran.err
     assert "DT903" in ran.err and json.loads((tmp_path / "r.json").read_text())
+
+
+def test_each_file_that_is_written_is_named_to_people(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text("import torch\ntorch.ones(2).half() * 2\n")
+    files = ("--output", "run.json", "--html", "run.html", "--report", "sarif:run.sarif")
+    ran = dtlint("trace", *files, "script.py")
+    assert ran.err.splitlines()[-3:] == [
+        "dtlint: wrote the report run.sarif",
+        "dtlint: wrote the report run.html",
+        "dtlint: wrote the record run.json",
+    ]
+    assert dtlint("trace", "-q", *files, "script.py").err == ""
+    json.loads(dtlint("trace", "--output-format", "json", *files, "script.py").err)
+    shown = dtlint("report", "run.json", "--report-file", str(tmp_path.parent / "run.txt"))
+    assert (shown.out, shown.err) == ("", f"dtlint: wrote the report {tmp_path.parent / 'run.txt'}\n")
+
+
+def test_steps_beyond_the_run_are_answered_with_how_many_there_were(tmp_path: Path, dtlint: Dtlint) -> None:
+    (tmp_path / "script.py").write_text(
+        "import torch\nw = torch.ones(2, requires_grad=True)\no = torch.optim.SGD([w], lr=0.1)\n"
+        "for _ in range(3):\n    w.sum().backward()\n    o.step()\n"
+    )
+    told = dtlint("trace", "--steps", "100:", "script.py").err.splitlines()[-1]
+    assert told == "Nothing was traced by `--steps 100:`: the run had 3 steps."
