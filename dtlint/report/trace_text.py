@@ -231,6 +231,8 @@ def _casts(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator[L
         by[entry.author] += entry.count
     authors = ", ".join(f"{count / steps:.3g} {AUTHORS[author]}" for author, count in by.most_common())
     per = "a step" if record.steps else "in all"
+    if record.left_out and record.steps:  # a validation counts to the step after it, and few steps share it
+        per = "for each step traced and what ran before it"
     each = " per step" if record.steps else ""
     moved = sum(entry.nbytes for entry in casts) / steps
     size = f", moving {_amount(moved)}{each}" if round(moved) else ""

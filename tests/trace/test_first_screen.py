@@ -147,3 +147,12 @@ def test_the_line_that_called_a_library_is_told_beside_the_library_s(
     assert "error[DT902] script.py:8\n" in said
     shown = dtlint("report", "--output-format", "full", "t.json").out
     assert "::: script.py:6:1: called from here" in shown
+
+
+def test_where_steps_are_left_out_casts_are_those_of_a_step_and_what_ran_before_it(
+    tmp_path: Path, dtlint: Callable[..., Any]
+) -> None:
+    (tmp_path / "script.py").write_text(LOOP.replace("torch.ones(1, 2)", "torch.ones(1, 2).half().float()"))
+    assert "Casts: 2 a step, moving 24 bytes per step: 2 asked for" in dtlint("trace", "script.py").err
+    said = dtlint("trace", "--every", "2", "script.py").err
+    assert "Casts: 2 for each step traced and what ran before it, moving 24 bytes per step: 2 asked for" in said
