@@ -169,7 +169,10 @@ def _known(job: Job, cache: Cache, mode: Mode, disk: Disk) -> Result | None:
 
         if any(diagnostic.fix and applicable(diagnostic.fix, mode.fix) for diagnostic in known):
             return None
-    return Result(known, support=entry.support, would_break=entry.would_break)
+    is_looked_at = job.glance and not job.settings.assumptions_for(job.path)
+    if is_looked_at and entry.would_break is None:
+        return None  # that run did not look, as with --fix
+    return Result(known, support=entry.support, would_break=entry.would_break if is_looked_at else None)
 
 
 def gather(results: Iterable[Result]) -> Outcome:

@@ -592,7 +592,7 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
     ]
     under = sum(bool(one.under) for one in found)
     names = dict.fromkeys(name for one in found for name in one.under)
-    of_them = f", {under} of them under {' and '.join(names)}" if 0 < under < len(found) else ""
+    of_them = f", {under} of them under {' or '.join(names)}" if 0 < under < len(found) else ""
     yield f"Found {_count(len(found), 'problem')} ({', '.join(parts)}){of_them}."
     if any(one.in_run is not None for one in found):
         from dtlint.trace.verdicts import counted
@@ -614,6 +614,10 @@ def _hint(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+_MOST_PATHS = 4
+"""Paths that are typed once more; pre-commit gives those of all files that have changed."""
+
+
 def _again(options: Mapping[str, Any], *more: str) -> str:
     """This command with more options, as it is typed."""
     words = ["dtlint", "check", *more]
@@ -623,8 +627,8 @@ def _again(options: Mapping[str, Any], *more: str) -> str:
             value = (".".join if name == "target_torch" else ",".join)(map(str, value))
         if value:
             words += [_flag(name)] if value is True else [_flag(name), str(value)]
-    words += options["paths"]
-    return typed(words)
+    paths = options["paths"]
+    return typed([*words, *(paths if len(paths) <= _MOST_PATHS else ())])
 
 
 def _fixable(found: Sequence[Diagnostic], options: Mapping[str, Any]) -> Iterator[str]:

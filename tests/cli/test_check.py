@@ -369,6 +369,17 @@ def test_of_many_files_a_few_are_looked_at_for_it(monkeypatch: pytest.MonkeyPatc
     )
 
 
+def test_what_earlier_runs_have_kept_does_not_change_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtlint.check.run.GLANCES", 2)
+    for name in "abcd":
+        Path(f"{name}.py").write_text(HALF)
+    check("--quiet", ".")  # looks at none
+    check("b.py", "d.py")  # at others
+    assert "At least 4 problems" in check(".").stdout.splitlines()[-1]
+    check("--output-format", "json", ".")
+    assert "At least 4 problems" in check(".").stdout.splitlines()[-1]
+
+
 def test_the_command_of_the_hint_finds_as_much_more_as_the_hint_says() -> None:
     """Ordinary findings, a call that leads to a place in another file, a silenced one, and a path with a space."""
     folder = Path("my src")
