@@ -172,28 +172,37 @@ _KNOWN_DEVICES = frozenset({None, "cpu", "cuda", "mps", "meta"})
 
 
 def _error(operation: Operation) -> str | None:
-    """What torch says where it raises for certain, or wherever no caller has opened an autocast region. A factory that is
-    told no dtype gives float32 beside half."""
-    if operation.error is not None or operation.result is None or not _has_half(operation):
+    """What torch says where it raises for certain; or wherever no caller has opened an autocast region, of an operand that is
+    half; or wherever the default dtype is float32, of one that is float64. A factory that is told no dtype gives float32."""
+    if operation.error is not None or operation.result is None:
         return operation.error
-    given = [one.dtypes for one in tensors(operation) if one.dtypes]
-    if len(set(given)) < 2 or not any(dtypes <= LOW_PRECISION for dtypes in given):
+    given = {one.dtypes for one in tensors(operation) if one.dtypes}
+    if len(given) < 2:
         return None
-    errors = [operation.refusal_as(dtype) for dtype in ("float16", "bfloat16", "float32")]
+    if _has(operation, LOW_PRECISION):
+        others: tuple[str, ...] = ("float16", "bfloat16", "float32")
+    elif _has(operation, _DOUBLE):  # weights of unseen modules may be float64, too
+        others = ("float16", "bfloat16", "float32", "float64")
+    else:
+        return None
+    errors = [operation.refusal_as(dtype) for dtype in others]
     return errors[0] if None not in errors else None
 
 
-def _has_half(operation: Operation) -> bool:
-    """Is there an operand that is certainly half, on its own or among others?"""
+_DOUBLE = frozenset({"float64"})
 
-    def is_half(value: Value) -> bool:
+
+def _has(operation: Operation, dtypes: frozenset[str]) -> bool:
+    """Is there an operand that is certainly of these dtypes, on its own or among others?"""
+
+    def is_of(value: Value) -> bool:
         if isinstance(value, Tensor):
-            return value.dtypes is not None and bool(value.dtypes) and value.dtypes <= LOW_PRECISION
+            return value.dtypes is not None and bool(value.dtypes) and value.dtypes <= dtypes
         if isinstance(value, Tuple):
-            return any(map(is_half, value.items))
-        return isinstance(value, Many) and is_half(value.item)
+            return any(map(is_of, value.items))
+        return isinstance(value, Many) and is_of(value.item)
 
-    return any(map(is_half, operation.args)) or any(is_half(value) for _, value in operation.keywords)
+    return any(map(is_of, operation.args)) or any(is_of(value) for _, value in operation.keywords)
 
 
 def if_half(
@@ -329,7 +338,7 @@ def refused(facts: ModuleFacts, code: str) -> Iterator[Finding]:
         else:
             text = f"`{name}` raises for {' and '.join(dtypes)}"
         if operation.error is None:
-            text += ", unless under autocast"
+            text += ", unless under autocast" if _has(operation, LOW_PRECISION) else ", unless float64 is the default"
         yield finding(seen, None, text, _ADVICE[code])
 
 
