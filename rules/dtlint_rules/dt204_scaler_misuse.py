@@ -125,10 +125,16 @@ class ScalerMisuse(Rule):
     triggers = ("*scaler*", "*Scaler*", ".scale", ".unscale_")
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        beside: set[tuple[Value, ast.AST]] = set()
         for seen in facts.events(*_WRONG_STEPS):
             scaler, kind = seen.what.about[0], seen.what.kind
             if not is_scaler(facts, scaler) or not _CONDITIONS.get(kind, _always)(facts, seen.what.about, seen.node):
                 continue
+            cycle = scaler, facts.around.scope(seen.node)
+            if kind == "plain step of scaled gradients":
+                beside.add(cycle)
+            elif kind == "update without step" and cycle in beside:
+                continue  # that is where it should have been stepped
             message, advice = _WRONG_STEPS[kind]
             yield Finding(seen.node, message, help=advice, elsewhere=called_from(seen))
         yield from _scaled_for_nothing(facts)

@@ -461,7 +461,9 @@ def plain_step(ctx: Context, optimizer: Value) -> None:
         if phases.get(_GRADIENTS) == _SCALED and (phase is None or phase == _DONE):
             kind = "step beside the scaler" if phase == _DONE else "plain step of scaled gradients"
             ctx.event(kind, one, optimizer)
-            _put(ctx, scaler, phases, [(_STEPPED, TOP)])  # one mistake is told once
+            if isinstance(optimizer, Ref) or not isinstance(scaler, Address):
+                # One mistake is one event; and what is not known to be an optimizer may step this scaler, if it is not ours.
+                _put(ctx, scaler, phases, [(_STEPPED, TOP)])
 
 
 def cleared(ctx: Context, optimizer: Value) -> None:
