@@ -82,6 +82,8 @@ class BackwardInAutocast(Rule):
     needs = (("backward",),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
+        if facts.assumption is not None:
+            return  # what calls backward is no part of what callers run under autocast
         for seen in facts.events("backward in region"):
             (region,) = seen.what.about
             dtype = region.dtype if isinstance(region, Region) else None

@@ -231,6 +231,56 @@ def test_what_pytest_calls_is_given_what_fixtures_say() -> None:
     assert [one.location.span.line for one in checked.diagnostics] == [21]
 
 
+def test_a_loss_is_float32_by_choice_whatever_it_is_multiplied_with() -> None:
+    text = """
+import torch
+import torch.nn.functional as F
+
+
+def weighted(logits: torch.Tensor, labels: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return (F.cross_entropy(logits.float(), labels, reduction="none") * weight).sum()
+
+
+def present(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return F.binary_cross_entropy_with_logits(logits.float(), target.float())
+
+
+def doubled(logits: torch.Tensor) -> torch.Tensor:
+    return logits.float() * 2
+"""
+    assert found(text, "half") == [("DT317", 15)]
+
+
+TRAINER = """
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self, rate: float = 1e-3):
+        self.model = nn.Linear(4, 4)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate)
+        self.scaler = torch.amp.GradScaler("cpu")
+
+    def step(self) -> None:
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = self.model(torch.randn(2, 4)).float().pow(2).mean()
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+
+def main() -> None:
+    Trainer().step()
+"""
+
+
+@pytest.mark.parametrize("name", ["half", "autocast", "double"])
+def test_a_class_that_is_no_module_makes_its_models_for_itself(name: str) -> None:
+    assert found(TRAINER, name) == []
+    assert found(TRAINER.replace("class Trainer", "class Trainer(nn.Module)"), "double") == [("DT302", 14)]
+
+
 def test_what_is_only_passed_on_as_a_dtype_or_a_device_is_no_tensor() -> None:
     text = """
         import torch

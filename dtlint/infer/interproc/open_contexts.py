@@ -559,7 +559,9 @@ class OpenContexts(Recorder):
                 given = {field.name: unknown_at(f"self.{field.name}") for field in definition.fields}
             with suppress(NeverReturns):
                 engine.initialise(ctx, made, cls, Arguments([], given, definition.made, definition.node))
-        name_what_it_holds(ctx, made, self._assumption)
+        # A class that is no module has made its models for itself: nothing is known of their dtype.
+        is_module_class = definition.inherits("torch.nn.Module") is not False
+        name_what_it_holds(ctx, made, self._assumption if is_module_class else None)
         if self._rounds == 1:
             forget_changed(ctx, made, definition.order)
         return made

@@ -27,7 +27,7 @@ def marked(ctx: Context, op: str, operands: Sequence[Value], result: Value) -> V
     own = frozenset({str(assumed.value)})
     given = list(_tensors(operands))
     if _is_loss(op):
-        return _with(result, own, frozenset())
+        return _with(result, own, _BY_CHOICE)
     if _is_cast(op, operands) and given:
         if not own <= (given[0].dtypes or frozenset()):  # of what was wide before: its author chose the dtype
             return _with(result, own, frozenset())
@@ -36,15 +36,20 @@ def marked(ctx: Context, op: str, operands: Sequence[Value], result: Value) -> V
         widens = any(one.dtypes == own for one in given) and any(
             widens_perhaps(one, own) and not places_left(one) for one in given
         )
-        leaves = widens or _leaves(result, own)
+        is_by_choice = any(places_left(one) == _BY_CHOICE for one in given)
+        leaves = widens or (_leaves(result, own) and not is_by_choice)
     else:
         leaves = False
     if leaves and ctx.site is not None:
         return _with(result, own, frozenset({(LEFT, ctx.site)}))
     places = frozenset(mark for one in given if one.dtypes != own for mark in places_left(one))
     if not places and _is_open(result, own) and not any(_is_open(one, own) for one in given):
-        places = frozenset({(LEFT, None)})  # by an operand that need not be floating: later ops do not say it
+        places = _BY_CHOICE  # by an operand that need not be floating: later ops do not say it
     return _with(result, own, places)
+
+
+_BY_CHOICE = frozenset({(LEFT, None)})
+"""Of what left the dtype, and is not said to: nobody expects a loss to be half."""
 
 
 def _is_open(value: Value, own: frozenset[str]) -> bool:
@@ -55,7 +60,7 @@ def _is_open(value: Value, own: frozenset[str]) -> bool:
 def _is_loss(op: str) -> bool:
     """Is it one of torch's losses, for which float32 is right?"""
     last = op.rpartition(".")[2]
-    return "loss" in last.lower() or last in ("cross_entropy", "kl_div")
+    return "loss" in last.lower() or "cross_entropy" in last or last == "kl_div"
 
 
 def _is_cast(op: str, operands: Sequence[Value]) -> bool:
