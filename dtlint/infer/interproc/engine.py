@@ -25,7 +25,7 @@ from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.exclusive import are_exclusive
 from dtlint.infer.interproc.program import Program
-from dtlint.infer.models import enumerations, external_calls, hooks, scaling
+from dtlint.infer.models import drivers, enumerations, external_calls, hooks, ops, scaling
 from dtlint.infer.models.handed_over import result_of_unseen
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
@@ -169,9 +169,10 @@ class Engine:
             def run() -> Value:
                 before = 0 if recorder is None else recorder.refusals()
                 try:
-                    for other in rivals:
-                        self._call(ctx, other, arguments)
-                    return self._call(ctx, one, arguments)
+                    with drivers.ambient(ctx, ops.GOES_ON, Const(False)):
+                        for other in rivals:
+                            self._call(ctx, other, arguments)
+                        return self._call(ctx, one, arguments)
                 except NeverReturns:
                     refused.append((before, 0 if recorder is None else recorder.refusals()))
                     raise

@@ -41,6 +41,8 @@ from dtlint.infer.interproc.open_parameters import (
 from dtlint.infer.interproc.parameter_kinds import ParameterKinds
 from dtlint.infer.models import scaling
 from dtlint.infer.models.handed_over import SUPPOSING
+from dtlint.infer.models.module_trees import is_module
+from dtlint.infer.models.ops import GOES_ON
 from dtlint.infer.semantics.annotations import made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT
@@ -259,6 +261,7 @@ class OpenContexts(Recorder):
         if self._with_callees:
             engine.calls.at_open_end = self._read_inner
         engine.calls.signature = None if self._signatures is None else self._by_signature
+        ctx.set_ambient(GOES_ON, Const(True))
         ctx.set_ambient("region", TOP if self._assumption is None else region_under(self._assumption))
         if self._assumption is not None:
             ctx.set_ambient("default dtype", Const("float32"))
@@ -518,8 +521,10 @@ class OpenContexts(Recorder):
                 return None  # which makes the weights that the assumption is about
             if not is_own and isinstance(first, Ref):
                 return None  # it may give what the object holds, which is of the assumed dtype
-        ctx.modules.escape(ctx, list(bound.values()))
         known = self._result(ctx, entry) if is_own else result_of(ctx, definition, self._signatures)
+        if definition.speaks_of_casts and is_module(known):
+            return None  # it makes a module, and casts it
+        ctx.modules.escape(ctx, list(bound.values()))
         if is_own and isinstance(first, Ref):
             self._store_tensors(ctx, first, self._summaries.get(entry))
         return applied(known, definition, bound, of_itself=is_own and entry[1] is not None)

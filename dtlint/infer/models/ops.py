@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import ARITHMETIC, COMPLEX, DTYPES, Category
 from dtlint.dtypes.promotion import promote
 from dtlint.dtypes.table import DTYPE, UNKNOWN, load
-from dtlint.infer.context import NeverReturns
+from dtlint.infer.context import NeverReturns, Unfit
 from dtlint.infer.domain.lattice import join_all, join_symbols
 from dtlint.infer.domain.values import (
     NO_TENSOR,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["ask", "default_dtypes", "is_op", "refusal", "refusal_as"]
+__all__ = ["GOES_ON", "ask", "default_dtypes", "is_op", "refusal", "refusal_as"]
 
 _ALL_FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
@@ -61,6 +61,12 @@ def default_dtypes(ctx: Context) -> frozenset[str]:
     return default.dtypes if isinstance(default, Dtype) and default.dtypes is not None else _ALL_FLOATS
 
 
+GOES_ON = "goes on"
+"""Does a path go on behind an op that torch refuses, with an unknown result? So it does in functions that are read as called by
+anybody, for whom the op may be mended. It ends in a program that is run, and in one of several things that may be called,
+which is not what is called there then."""
+
+
 def ask(
     ctx: Context,
     op: str,
@@ -74,7 +80,7 @@ def ask(
         settings: what a layer's constructor was given by name.
 
     Raises:
-        NeverReturns: torch raises for all that the operands can be.
+        NeverReturns: torch raises for all that the operands can be; Unfit where the path goes on behind it.
     """
     if not is_op(op):
         return None
@@ -96,7 +102,7 @@ def ask(
             ctx.semantics.tells()  # to whom it is recorded later
         mended = _as_if_mended(ctx, op, args, keywords)
         if mended is None:
-            raise NeverReturns
+            raise Unfit if ctx.ambient(GOES_ON) == Const(True) else NeverReturns
         return shapes.with_shape(op, mended, args, keywords, settings)
     if isinstance(answer, Tensor) and is_anything(answer.dtypes):
         answer = Tensor()
