@@ -31,6 +31,8 @@ FAMILIES = {
 _CODE = re.compile(r"(?P<family>DT[0-9])[0-9A-Z]{2,}", re.IGNORECASE)
 """What wants to be a whole code, perhaps with a letter that looks like a digit."""
 _PREFIX = re.compile(r"DT[0-9]*", re.IGNORECASE)
+_MOST_NAMES = 3
+"""Names of rules that have a word in common with what was asked for; more of them are no answer."""
 
 
 def meant(word: str, rules: Mapping[str, AnyRule]) -> str:
@@ -47,8 +49,13 @@ def meant(word: str, rules: Mapping[str, AnyRule]) -> str:
             return f"; did you mean {_nearest(word.upper(), family)!r}?"
     if code is not None or _PREFIX.fullmatch(word):
         return f"; the families are {_listed({known[:3] for known in rules})}"
-    close = get_close_matches(word.lower(), [rule.name for rule in rules.values()], n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else "; `dtlint rule` lists all of them"
+    names = [rule.name for rule in rules.values()]
+    close = get_close_matches(word.lower(), names, n=1, cutoff=0.6) or [
+        name for name in names if word.lower() in name.split("-")
+    ]
+    if not close or len(close) > _MOST_NAMES:
+        return "; `dtlint rule` lists all of them"
+    return f"; did you mean {' or '.join(map(repr, close))}?"
 
 
 def _nearest(word: str, codes: Iterable[str]) -> str:
