@@ -139,6 +139,14 @@ def test_a_cell_that_is_indented_and_broken_is() -> None:
     assert diagnostic.message.startswith("The cell does not parse: ")
 
 
+def test_the_cells_behind_one_that_raises_are_checked() -> None:
+    cells = ["import torch\nb = torch.zeros(3)\ntorch.tensor([1, 2]).mean()", "b.half()\nprint(b)"]
+    source = Source.from_bytes(notebook(*cells).encode(), "n.ipynb", Path("n.ipynb"))
+    rules = [rule for rule in discover().values() if rule.code in ("DT104", "DT309")]
+    diagnostics = check_source(source, rules, Settings()).diagnostics
+    assert [(one.code, one.location.cell) for one in diagnostics] == [("DT309", 1), ("DT104", 2)]
+
+
 def test_the_cells_beside_a_broken_one_are_checked_and_not_fixed() -> None:
     cast = "import torch\nx = torch.zeros(3)\nx.type(torch.float16, inplace=True)\nx"
     cells = [cast, "def f(:\n  '''\n", f"%%time\n{cast}", "1 +", f"{cast}  # noqa: DT102\n{cast}"]

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtlint.infer.context import Frame, NeverReturns, TooLong
+from dtlint.infer.domain.values import Const
 from dtlint.infer.facts import Facts, ModuleFacts
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
@@ -22,6 +23,8 @@ from dtlint.infer.interproc.project import ModuleInfo, Project
 from dtlint.infer.interproc.reading import Program
 from dtlint.infer.interproc.recording import Recording
 from dtlint.infer.interproc.whole_project import module_name
+from dtlint.infer.models.drivers import ambient
+from dtlint.infer.models.ops import GOES_ON
 from dtlint.source.definitions import called_by_pytest, is_public, overriding, public_functions
 
 if TYPE_CHECKING:
@@ -192,8 +195,10 @@ class FileReading:
 
     def _run_statements(self, info: ModuleInfo, reading: OpenContexts) -> None:
         ctx, store = self._context, self._context.store
+        is_notebook = info.path is not None and info.path.suffix == ".ipynb"
         try:
-            ctx.modules.module(ctx, info.name)
+            with ambient(ctx, GOES_ON, Const(is_notebook)):  # cells run behind one that raised
+                ctx.modules.module(ctx, info.name)
         except (RecursionError, TooLong) as error:
             reading.broken_off = type(error)
         for block in main_blocks(info.tree):

@@ -63,8 +63,8 @@ def default_dtypes(ctx: Context) -> frozenset[str]:
 
 GOES_ON = "goes on"
 """Does a path go on behind an op that torch refuses, with an unknown result? So it does in functions that are read as called by
-anybody, for whom the op may be mended. It ends in a program that is run, and in one of several things that may be called,
-which is not what is called there then."""
+anybody, for whom the op may be mended, and in a notebook, whose cells run one by one. It ends in a program that is run, and
+in one of several things that may be called, which is not what is called there then."""
 
 
 def ask(
