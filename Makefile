@@ -3,10 +3,11 @@
 #   make demo   check and trace the programs under fixtures/
 #   make test   the whole test suite
 #
-# PYTHON picks the interpreter, VENV the folder of its environment.
+# PYTHON picks the interpreter, VENV the folder of its environment, WORKERS how many processes run the tests.
 
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 STATIC_VENV ?= .venv-static-$(notdir $(PYTHON))
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -20,7 +21,7 @@ demo: $(VENV)/installed
 	@$(VENV)/bin/dtlint trace fixtures/train/transformer_mask.py; code=$$?; echo "(exit code $$code)"; test $$code -le 1
 
 test: $(VENV)/installed
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest --numprocesses $(WORKERS)
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check
@@ -39,7 +40,7 @@ site: $(VENV)/installed
 
 # What needs torch skips itself where torch is missing.
 static-test: $(STATIC_VENV)/installed
-	$(STATIC_VENV)/bin/python -m pytest
+	$(STATIC_VENV)/bin/python -m pytest --numprocesses $(WORKERS)
 
 # The stamps are newer than what they were installed from, so that a second make installs nothing.
 $(VENV)/installed: pyproject.toml constraints.txt

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -242,6 +243,12 @@ def test_every_module_says_its_idea() -> None:
     for file in [*modules(), *(ROOT / "rules").rglob("*.py")]:
         source = file.read_text(encoding="utf-8")
         assert ast.get_docstring(ast.parse(source)), f"{file.relative_to(ROOT)} has no docstring"
+
+
+def test_test_modules_have_names_of_their_own() -> None:
+    """Without packages among the tests, pytest collects one module of a name."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_no_module_is_a_drawer() -> None:
