@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from dtlint.trace.ratios import WITHOUT_BFLOAT16
 from dtlint.trace.schema import Timing
 
 if TYPE_CHECKING:
@@ -152,11 +153,15 @@ def _on_cuda(x: Any) -> bool:
 
 
 def _processor() -> str:
+    """The name of the CPU, with a word on it where its products in bfloat16 are emulated."""
+    name = platform.processor()
     with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
+    with suppress(AttributeError, RuntimeError):  # a build without oneDNN, as on macOS: not known
+        if not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            name += WITHOUT_BFLOAT16
+    return name
 
 
 def _float32_precision() -> str:

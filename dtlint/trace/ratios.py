@@ -1,9 +1,10 @@
 """How much faster an operator is in 16 bits than in float32: measured on a CPU, and as GPUs promise at most.
 
-CPU: measured by tests/benchmarks/dtype_ratios.py on an AMD EPYC of family 26 (AVX512-BF16), one thread, torch 2.13.0, on
-2026-11-28, alone and beside other work: the lowest and the highest ratio over several sizes. In a GPT of two layers on
-that CPU, the products of its Linear layers really were 3.1 to 4.6 times faster in bfloat16: the ends of a range may be off
-by a fifth. Other CPUs differ; the script measures them.
+CPU: measured by tests/benchmarks/dtype_ratios.py, one thread, torch 2.13.0: the lowest and the highest ratio over several
+sizes. With bfloat16 instructions, on an AMD EPYC of family 26 (AVX512-BF16), on 2026-11-28, alone and beside other work: in
+a GPT of two layers there, the products of its Linear layers really were 3.1 to 4.6 times faster in bfloat16, so the ends of
+a range may be off by a fifth. Without them, on an AMD EPYC with AVX2, on 2026-11-29, where products in 16 bits are many
+times slower. Other CPUs differ; the script measures them.
 
 GPU: the peak rates of dense work that NVIDIA publishes, in TFLOPS: of V100 (SXM2) in the datasheet of the Tesla V100, and
 the 125 also at developer.nvidia.com/programming-tensor-cores-cuda-9-0; of T4 at www.nvidia.com/en-us/data-center/tesla-t4;
@@ -21,9 +22,13 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from dtlint.trace.schema import Entry, Timing
 
-__all__ = ["Ratio", "peak_tf32", "ratio", "source"]
+__all__ = ["WITHOUT_BFLOAT16", "Ratio", "peak_tf32", "ratio", "source"]
 
-CPU_SOURCE = "measured on an AMD EPYC with AVX512-BF16, one thread, 2026-11-28; dtype_ratios.py measures other CPUs"
+CPU_SOURCE = "measured on a CPU with AVX512-BF16; tests/benchmarks/dtype_ratios.py measures this one"
+SLOW_CPU_SOURCE = "measured on a CPU without bfloat16 instructions, as this one"
+
+WITHOUT_BFLOAT16 = " without bfloat16 instructions"
+"""Ends the name of a processor that has none."""
 
 GPU_SOURCE = "the peak rates that NVIDIA publishes, an upper bound"
 
@@ -51,6 +56,24 @@ CPU: dict[tuple[str, str], Ratio] = {
     ("softmax", "bfloat16"): Ratio(0.84, 0.88),
     ("softmax", "float16"): Ratio(0.86, 0.90),
 }
+
+SLOW_CPU: dict[tuple[str, str], Ratio] = {
+    ("small product", "bfloat16"): Ratio(0.06, 0.29),
+    ("small product", "float16"): Ratio(0.06, 0.28),
+    ("large product", "bfloat16"): Ratio(0.09, 0.14),
+    ("large product", "float16"): Ratio(0.11, 0.17),
+    ("attention", "bfloat16"): Ratio(0.21, 0.29),
+    ("attention", "float16"): Ratio(0.14, 0.19),
+    ("convolution", "bfloat16"): Ratio(0.01, 0.29),
+    ("convolution", "float16"): Ratio(0.01, 0.36),
+    ("pointwise", "bfloat16"): Ratio(0.73, 1.41),
+    ("pointwise", "float16"): Ratio(0.81, 1.49),
+    ("norm", "bfloat16"): Ratio(1.20, 1.60),
+    ("norm", "float16"): Ratio(1.22, 1.67),
+    ("softmax", "bfloat16"): Ratio(0.81, 0.90),
+    ("softmax", "float16"): Ratio(0.86, 0.92),
+}
+"""Without bfloat16 instructions."""
 
 LARGE = 10_000_000
 """Floating-point operations from which a product is a large one."""
@@ -81,7 +104,8 @@ MOVES = Ratio(1.0, 2.0)
 def ratio(timing: Timing, entry: Entry, dtype: str) -> Ratio | None:
     """Of an operator that could run in `dtype`; None where it is not known."""
     if timing.device == "cpu":
-        return CPU.get((_kind(entry), dtype))
+        table = SLOW_CPU if timing.processor.endswith(WITHOUT_BFLOAT16) else CPU
+        return table.get((_kind(entry), dtype))
     peak = _peak(timing)
     if not entry.flops:
         return MOVES
@@ -101,7 +125,9 @@ def peak_tf32(timing: Timing) -> float | None:
 
 def source(timing: Timing) -> str:
     """Where the ratios come from."""
-    return CPU_SOURCE if timing.device == "cpu" else GPU_SOURCE
+    if timing.device != "cpu":
+        return GPU_SOURCE
+    return SLOW_CPU_SOURCE if timing.processor.endswith(WITHOUT_BFLOAT16) else CPU_SOURCE
 
 
 def _peak(timing: Timing) -> _Peak | None:

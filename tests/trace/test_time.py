@@ -18,7 +18,7 @@ from dtlint.trace.export import record_of
 from dtlint.trace.gains import Gain, by_dtype, gains
 from dtlint.trace.mode import Tracer
 from dtlint.trace.options import Options
-from dtlint.trace.ratios import CPU, LARGE
+from dtlint.trace.ratios import CPU, LARGE, WITHOUT_BFLOAT16
 from dtlint.trace.record import TraceRecord
 from dtlint.trace.schema import VALUES_IN_GRAPHS, Unseen
 from dtlint.trace.store import load, save
@@ -28,7 +28,10 @@ def timed(program: Callable[[], Any], **options: Any) -> TraceRecord:
     tracer = Tracer(Options.parse(time=True, **options))
     with tracer:
         program()
-    return record_of(tracer, ["train.py"], 0)
+    record = record_of(tracer, ["train.py"], 0)
+    if record.timing is not None:
+        record.timing.processor = "AMD EPYC"  # whatever the tests run on
+    return record
 
 
 class Model(nn.Module):
@@ -121,6 +124,19 @@ def test_timing_changes_no_result() -> None:
     torch.manual_seed(0)
     timed(training(torch.bfloat16, Model(), with_times))
     assert with_times == plain
+
+
+def test_without_bfloat16_instructions_products_in_it_are_slow() -> None:
+    record = timed(training(torch.bfloat16, Model()))
+    assert record.timing is not None
+    record.timing.processor = f"AMD EPYC{WITHOUT_BFLOAT16}"
+    give_times(record, lambda entry: 1e-3 * (entry.op == "addmm"))
+    (wide,), (slow,) = found(record, "wide"), found(record, "slow")
+    assert wide.most < 0
+    assert (slow.what, slow.least > 0) == ("addmm in bfloat16", True)
+    printed = "\n".join(text for text, _ in time_lines(record))
+    assert "nothing would be gained in 16 bits" in printed
+    assert "less in float32" in printed
 
 
 def test_work_that_autocast_missed_is_told_with_its_reason_and_gain() -> None:
