@@ -101,7 +101,8 @@ def extended(record: TraceRecord, max_error: float | None = None) -> Plan:
         raise PlanError(f"no module can be added that would help: {judged.failures[0]}")
     added = [replace(kept, step=ran_by(record, kept.module)) for kept in judged.add]
     keep = sorted(plan.keep + added, key=lambda kept: natural(kept.module))
-    changed = replace(plan, keep=keep, scale=plan.scale if judged.scale is None else judged.scale, error=judged.error)
+    scale = plan.scale if judged.scale is None else judged.scale
+    changed = replace(plan, argv=record.argv, keep=keep, scale=scale, error=judged.error)
     return _measured(record, changed)
 
 

@@ -244,8 +244,9 @@ def test_a_run_says_which_module_is_missing() -> None:
     assert not judged.holds
     assert "`x * self.size` (mul) in blocks.1" in judged.failures[0]
     assert [kept.module for kept in judged.add] == ["blocks.1"]
+    record.argv = ["train.py", "--big"]
     better = extended(record)
-    assert better.names == ["blocks.1"]
+    assert (better.names, better.argv) == (["blocks.1"], ["train.py", "--big"])
     assert verdict(run_under(better, training(Model(1.0, 1e6)))).holds
 
 
