@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtlint.report.compare_text import percent
 from dtlint.report.legible import legible
 from dtlint.trace.local_errors import KINDS, dtype_of, kind_of
 from dtlint.trace.schema import NO_FILE
@@ -68,6 +69,6 @@ def _told(record: TraceRecord, local: LocalError) -> str:
         "cancellation": f", {local.amplified:.3g} times",
     }.get(kind, "")
     return (
-        f"{100 * local.error:.2g}% {kind}{more}: {backward}{shorten(at.expression)} ({entry.op}, {dtype_of(record, local)}){within(at.module)}"
+        f"{percent(local.error)} {kind}{more}: {backward}{shorten(at.expression)} ({entry.op}, {dtype_of(record, local)}){within(at.module)}"
         f" at {where}"
     )
