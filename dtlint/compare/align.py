@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dtlint.compare.run import Line
 
-__all__ = ["Aligned", "align", "resized"]
+__all__ = ["Aligned", "align", "have_same_weights", "resized"]
 
 FEW = 6
 """Results at the end of a part that was put together in another way, among which its results are looked for."""
@@ -82,6 +82,14 @@ def align(first: Sequence[Line], second: Sequence[Line]) -> Aligned:
         [line for line in second if line.number not in pairs and not line.moves],
         sum(line.moves for line in (*first, *second)),
     )
+
+
+def have_same_weights(first: Sequence[Line], second: Sequence[Line]) -> bool:
+    """Have both runs parameters, of the same names?"""
+    names, others = (
+        {plain_path(one.name) for one in lines if one.name.startswith("parameter ")} for lines in (first, second)
+    )
+    return bool(names) and names == others
 
 
 def _weights(first: Sequence[Line], second: Sequence[Line]) -> dict[int, int]:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dtlint.compare.align import align, resized
+from dtlint.compare.align import align, have_same_weights, resized
 from dtlint.compare.difference import FLOOR, relative
 from dtlint.compare.operands import Operands, Pair, Side, operands_of
 from dtlint.compare.precision import loss_and_scale, precision_of, without_scale
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Compared", "Comparison", "Finding", "Module", "compare"]
 
 LEAST_SHARE = 0.3
-"""Below this share of results that have a counterpart, two records are of different programs."""
+"""Below this share of results that have a counterpart, two records are of different programs, unless their parameters have the
+same names: then a piece was written anew, perhaps as a long loop."""
 
 RANDOM = frozenset(
     (
@@ -232,10 +233,14 @@ class _Walk:
             f" {its} in the other; trace one program twice"
         ) from None
 
+    def _have_same_weights(self) -> bool:
+        steps = self.into.steps[:2]
+        return any(have_same_weights(*(run.lines(step) for run in self.runs)) for step in steps)
+
     def _step(self, number: int) -> None:
         first, second = (run.lines(number) for run in self.runs)
         aligned = align(first, second)
-        if aligned.share < LEAST_SHARE:
+        if aligned.share < LEAST_SHARE and not self._have_same_weights():
             raise CannotCompare(
                 f"{self.into.names[0]} and {self.into.names[1]} are of different programs: {aligned.share:.0%} of the"
                 f" results of step {number + 1} have a counterpart; trace one program twice"

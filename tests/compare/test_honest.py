@@ -127,6 +127,29 @@ def test_fused_attention_is_compared_with_its_parts(autocast: torch.dtype | None
     assert {name for name, _ in comparison.unmatched} <= {"A", "B"}
 
 
+def test_a_reduction_that_was_written_as_a_long_loop_is_compared(sketched: Sketched) -> None:
+    def train(looped: bool) -> None:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(2):
+            y = model(torch.randn(8, 64))
+            if looped:
+                total = torch.zeros(8, 1, dtype=torch.bfloat16)
+                for column in range(64):
+                    total = total + y[:, column : column + 1].bfloat16() ** 2
+                mean = total.float() / 64
+            else:
+                mean = (y * y).mean(1, keepdim=True)
+            (y * torch.rsqrt(mean + 1e-6)).pow(3).mean().backward()
+            optimizer.step()
+
+    comparison = compare(sketched(lambda: train(False)), sketched(lambda: train(True)))
+    first = comparison.findings[0]
+    assert first.place.expression == "y[:, column : column + 1].bfloat16()"
+    assert first.cause == "only B casts to bfloat16 there"
+
+
 def test_what_cannot_be_compared_says_what_to_do(sketched: Sketched) -> None:
     one = sketched(lambda: honest.train("resnet", steps=1))
     other = sketched(lambda: honest.train("gpt", steps=1))
