@@ -31,8 +31,8 @@ ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 __all__ = ["PART", "generate", "made", "renew", "table"]
 
-SHOWN_OTHERWISE = ("FORCE_COLOR", "CI", "BUILD_NUMBER")
-"""What changes how much is printed, and in which colours: pytest shortens no message where CI is set."""
+SHOWN_OTHERWISE = ("FORCE_COLOR", "CI", "BUILD_NUMBER", "PYTEST_ADDOPTS")
+"""What changes how much is printed, of what, and in which colours: pytest shortens no message where CI is set."""
 
 PART = re.compile(
     r"(?P<head><!-- generated(?: in (?P<where>\S+))?: (?P<what>[^\n]*?) -->\n)(?P<body>.*?)(?P<tail><!-- end -->)",

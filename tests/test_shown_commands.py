@@ -83,8 +83,7 @@ def program(tmp_path: Path) -> Path:
 
 def run(command: str, folder: Path) -> str:
     """What a command prints. It ends well, or has found something."""
-    arguments = [sys.executable, *shlex.split(command, comments=True)]
-    arguments.insert(1, "-m")
+    arguments = [sys.executable, "-m", *shlex.split(command, comments=True)]
     given = LAYERS if " - " in f"{command} " else ""
     done = subprocess.run(arguments, cwd=folder, input=given, capture_output=True, text=True)
     printed = done.stdout + done.stderr

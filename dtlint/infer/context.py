@@ -112,7 +112,7 @@ class Frame:
         on_yield: runs the block of a `with` where a generator's context yields.
         global_names, nonlocal_names: names that are declared so.
         trying: the `try` statements under way that handle exceptions.
-        sequences: the `nn.Sequential` under way, innermost last.
+        sequences: the `nn.Sequential`s that are being called, innermost last.
     """
 
     address: Address

@@ -27,7 +27,8 @@ class OpOperandMismatch(Rule):
 
     ## What it does
     Reports a matrix product, convolution, attention, `einsum`, `grid_sample`, `lerp` or another op that does not promote,
-    whose operands have dtypes that are known to differ: here, or in the function that a call leads to.
+    whose operands have dtypes that are known to differ: here, or in the function that a call leads to. What a function
+    makes without a dtype counts as float32 beside half and float64.
 
     Conditional, and reported with `--preview` only: one operand is float32 whatever the caller gives, by a cast or by a
     factory, and the other has the dtype of a parameter or of the module's weights, so that half raises.

@@ -25,7 +25,8 @@ class WeightInputMismatch(Rule):
 
     ## What it does
     Reports a linear, convolutional, recurrent or normalizing layer whose input is known to have another dtype than its
-    weights: what was cast, `model.half()`, and called with float32, there or in a function or file behind.
+    weights: what was cast, `model.half()`, and called with float32, there or in a function or file behind; and float64 that
+    a function gives to a layer that it makes, whose weights are float32 unless float64 is the default dtype.
 
     Conditional, and reported with `--preview` only: a module that gives its own layer what is float32 whatever the caller
     gives, such as frequencies of positions or a one-hot tensor that is cast by hand, so that half weights raise.

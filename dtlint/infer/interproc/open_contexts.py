@@ -523,7 +523,7 @@ class OpenContexts(Recorder):
                 return None  # it may give what the object holds, which is of the assumed dtype
         known = self._result(ctx, entry) if is_own else result_of(ctx, definition, self._signatures)
         if definition.speaks_of_casts and is_module(known):
-            return None  # it makes a module, and casts it
+            return None  # its module is an object, which a signature does not have, and may be half
         ctx.modules.escape(ctx, list(bound.values()))
         if is_own and isinstance(first, Ref):
             self._store_tensors(ctx, first, self._summaries.get(entry))

@@ -1,9 +1,10 @@
 """What kind of thing each parameter of a function is: a floating tensor, an index or a mask, a number, something else.
 
 One ladder, each rung for what those before it leave open: what the function does with a parameter (`parameter_uses`), what the
-functions of its file that it is passed on to do with it, what losses take for their targets, what calls in view and examples give, and, for
-who has to be certain, what becomes of the function where the parameter holds whole numbers (`misuses`). Annotations and
-defaults decide before (`open_parameters`): what is asked of here is declared to be no more than a tensor.
+functions of its file that it is passed on to do with it, what losses take for their targets, what calls in view and the
+examples in docstrings give, and, for who has to be certain, what becomes of the function where the parameter holds whole
+numbers (`misuses`). Annotations and defaults decide before (`open_parameters`): what is asked of here is declared to be no
+more than a tensor.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def marked(ctx: Context, op: str, operands: Sequence[Value], result: Value) -> V
 
 
 _BY_CHOICE = frozenset({(LEFT, None)})
-"""Of what left the dtype, and is not said to: nobody expects a loss to be half."""
+"""The mark of a tensor that left the dtype where that is no finding: of a loss, which is float32 by choice."""
 
 
 def _is_open(value: Value, own: frozenset[str]) -> bool:
