@@ -48,7 +48,7 @@ class Footprint:
 
     Attributes:
         reads: the value of each cell at the first read of it, unless the call had written it before.
-        writes: the cells that are written on the way to where it is now.
+        writes: the cells that are written on the way to where it is now, in the order of the first write of each.
         made: the objects that it has allocated.
     """
 
@@ -56,7 +56,7 @@ class Footprint:
 
     def __init__(self) -> None:
         self.reads: Difference = {}
-        self.writes: set[Cell] = set()
+        self.writes: dict[Cell, None] = {}
         self.made: set[Address] = set()
 
     def absorb(self, inner: Footprint) -> None:
@@ -65,8 +65,14 @@ class Footprint:
         for cell, value in inner.reads.items():
             if cell not in writes and cell[0] not in made and cell not in reads:
                 reads[cell] = value
-        writes |= inner.writes
+        writes.update(inner.writes)
         made |= inner.made
+
+    def forget_writes(self, count: int) -> None:
+        """Another path begins where so many cells had been written."""
+        writes = self.writes
+        while len(writes) > count:
+            writes.popitem()
 
 
 class Store:
@@ -124,14 +130,17 @@ class Store:
             if content is not None:
                 self.write(address, CONTENT, content)
             return address
+        self._make(address)
+        if content is not None:
+            self._put(address, CONTENT, content)
+        return address
+
+    def _make(self, address: Address) -> None:
         self.objects[address] = {}
         self.trail.append((address, MADE, ABSENT))
         self.footprints[-1].made.add(address)
         if self.watches:
             self.note(address, MADE, TRUE)
-        if content is not None:
-            self._put(address, CONTENT, content)
-        return address
 
     def is_several(self, address: Address) -> bool:
         """Does the address stand for more than one object?"""
@@ -181,13 +190,14 @@ class Store:
             self._put(address, field, join(known, ABSENT) if self.is_several(address) else ABSENT)
 
     def _put(self, address: Address, field: Hashable, value: Value) -> None:
-        fields = self.objects.setdefault(address, {})
+        fields = self.objects.get(address)
+        if fields is None:
+            fields = self.objects[address] = {}
         old = fields.get(field, ABSENT)
+        self.footprints[-1].writes[address, field] = None
         if old is value:
-            self.footprints[-1].writes.add((address, field))
             return
         self.trail.append((address, field, old))
-        self.footprints[-1].writes.add((address, field))
         fields[field] = value
         self._note_tensors(address, field, value)
         if self.watches:
@@ -302,17 +312,11 @@ class Store:
 
     def apply(self, changed: Difference) -> None:
         """Make a difference again."""
-        footprint = self.footprints[-1]
         for (address, field), value in changed.items():
-            if field is MADE:
-                if address not in self.objects:
-                    self.objects[address] = {}
-                    self.trail.append((address, MADE, ABSENT))
-                    footprint.made.add(address)
-                    if self.watches:
-                        self.note(address, MADE, TRUE)
-            else:
+            if field is not MADE:
                 self._put(address, field, value)
+            elif address not in self.objects:
+                self._make(address)
 
     def repeat(self, changed: Difference) -> None:
         """Make a difference again, whose objects may be there from the time before: from now on these are several."""
@@ -333,16 +337,25 @@ class Store:
         if len(paths) == 1:
             self.apply(paths[0])
             return
-        cells: dict[Cell, None] = {}
+        cells: dict[Cell, list[Value]] = {}
         for path in paths:
-            cells.update(dict.fromkeys(path))
+            for cell, value in path.items():
+                known = cells.get(cell)
+                if known is None:
+                    cells[cell] = [value]
+                else:
+                    known.append(value)
         new = {address for address, field in cells if field is MADE and address not in self.objects}
-        for cell in cells:
-            if cell[1] is MADE:
-                self.apply({cell: TRUE})
-        for cell in cells:
+        for address, field in cells:
+            if field is MADE and address not in self.objects:
+                self._make(address)
+        for cell, values in cells.items():
             address, field = cell
             if field is MADE:
+                continue
+            ways = len(cells[address, MADE]) if address in new else len(paths)
+            if len(values) == ways and all(value is values[0] for value in values):
+                self._put(address, field, values[0])
                 continue
             result: Value | None = None
             before: Value | None = None

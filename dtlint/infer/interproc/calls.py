@@ -15,7 +15,6 @@ from dtlint.infer.domain.lattice import join, join_all
 from dtlint.infer.domain.values import (
     ABSENT,
     NO_TENSOR,
-    NONE,
     TOP,
     Address,
     Const,
@@ -45,6 +44,7 @@ from dtlint.infer.semantics.annotations import declared_in, declared_result
 from dtlint.infer.semantics.names import OUTER
 from dtlint.infer.semantics.regions import GENERATOR_CONTEXT
 from dtlint.infer.semantics.relocation import addresses_in
+from dtlint.infer.semantics.statements import result_of_body
 from dtlint.infer.state import Footprint
 
 if TYPE_CHECKING:
@@ -430,19 +430,22 @@ class Calls:
                 return ctx.semantics.evaluate(ctx, definition.node.body)
             except NeverReturns:
                 return None
-        if ctx.semantics.execute(ctx, definition.node.body):
-            frame.returns.append((store.difference(frame.mark), NONE))
-        store.undo(frame.mark)
-        if not frame.returns:
-            if frame.yields:
-                return Many(join_all(frame.yields) or TOP)
-            return None
-        store.merge([changed for changed, _ in frame.returns])
+        result = result_of_body(ctx, definition.node.body)
+        if frame.returns or result is None:
+            if result is not None:
+                frame.returns.append((store.difference(frame.mark), result))
+            store.undo(frame.mark)
+            if not frame.returns:
+                if frame.yields:
+                    return Many(join_all(frame.yields) or TOP)
+                return None
+            store.merge([changed for changed, _ in frame.returns])
+            result = join_all(value for _, value in frame.returns)
         if self.at_open_end is not None and frame.path is None:
             self.at_open_end(ctx, frame)
         if definition.is_generator:
             return Many(join_all(frame.yields) or TOP)
-        return join_all(value for _, value in frame.returns)
+        return result
 
 
 def _is_open(value: Value) -> bool:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["WholeProject", "module_name"]
 
-_BUDGET = 20_000
+_BUDGET = 8_000
 """Calls that are followed for one program."""
-_MOST_FOLLOWED = 60_000
+_MOST_FOLLOWED = 12_000
 """Calls that are followed for all programs of a run before each has the least alone: a project may have a program for each
 setting of the same few functions."""
-_LEAST = 200
+_LEAST = 100
 """Calls that are followed for any program."""
 _MOST_READINGS = 64
 """How often one function is read for other arguments: a registry's decorator is met a thousand times."""
@@ -118,7 +118,7 @@ class WholeProject:
         """Run a program again with options: none, then one each of those that have few values, and two of those that its
         precision hangs on. One that does not get to its end with none may need some: then others may always be given.
         """
-        if not self._program.options:
+        if not self._program.options or self.followed + self.calls.followed > _MOST_FOLLOWED // 2:
             return
         others: list[tuple[Value, ...]] = [(), (OTHERS_GIVEN,)]
         if not self._again(info, blocks, Tuple(())):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
     from dtlint.infer.domain.values import Value
-    from dtlint.infer.state import Cell, Difference
+    from dtlint.infer.state import Difference
 
 __all__ = ["alternatives", "do_on_each_way_out", "on_each_way_out", "value_of_alternatives", "ways_out"]
 
@@ -30,18 +30,19 @@ def alternatives(ctx: Context, paths: Sequence[Callable[[], bool]]) -> bool:
         return paths[0]()
     store = ctx.store
     mark, footprint = store.mark(), store.footprints[-1]
-    before: set[Cell] = footprint.writes
-    ends = []
+    written = len(footprint.writes)
+    ends: list[Difference] = []
     for path in paths:
-        footprint.writes = set(before)
         try:
             reached = path()
         except NeverReturns:
             reached = False
+        if reached and not ends and path is paths[-1]:
+            return True  # the only one that gets there: the state is that of its end
         changed = store.take(mark)
+        footprint.forget_writes(written)
         if reached:
             ends.append(changed)
-    footprint.writes = before
     if not ends:
         return False
     store.merge(ends)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.state import Difference
 
-__all__ = ["execute"]
+__all__ = ["execute", "result_of_body"]
 
 _MOST_TOGETHER = 150
 """Rounds that are run one by one of loops in one another."""
@@ -61,6 +61,24 @@ def execute(ctx: Context, body: Sequence[ast.stmt]) -> bool:
         except NeverReturns:
             return False
     return True
+
+
+def result_of_body(ctx: Context, body: Sequence[ast.stmt]) -> Value | None:
+    """Run the statements of a function: what it gives at their end, in the state that is there; None where the end is not
+    reached, and where it is left earlier. Other ways out are left with the frame, as are those of a `return` at the end where
+    there are any."""
+    *before, last = body
+    if not isinstance(last, ast.Return):
+        return NONE if execute(ctx, body) else None
+    if not execute(ctx, before):
+        return None
+    ctx.steps_left -= 1
+    try:
+        return NONE if last.value is None else evaluate(ctx, last.value)
+    except Unfit:
+        return None if ctx.frame.trying else NONE
+    except NeverReturns:
+        return None
 
 
 IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
@@ -226,10 +244,11 @@ def _unrolled(ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ..
                 names.assign(ctx, node.target, item)
                 return execute(ctx, node.body)
 
-            ends: list[Difference] = []
-            if once_more(ctx, node, body) if apart else body():
-                ends.append(store.difference(exits.mark))
+            reached = once_more(ctx, node, body) if apart else body()
             apart = apart or makes_objects(ctx, exits.mark)
+            if reached and not exits.continues:
+                continue
+            ends: list[Difference] = [store.difference(exits.mark)] if reached else []
             ends += exits.continues
             store.undo(exits.mark)
             reached = bool(ends)
