@@ -3,7 +3,6 @@ function."""
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,10 @@ from dtlint.check.judge import judge
 from dtlint.check.patience import bounded
 from dtlint.check.reader import Reader
 from dtlint.dtypes.assumption import ASSUMPTIONS
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Sequence
 
     from dtlint.infer.interproc.disk import Disk
@@ -44,7 +45,7 @@ def breakages(tree: ast.Module, source: Source, wanted: Sequence[ast.AST], disk:
     rules = [rule.load() for rule in catalogue().values() if rule.asks()]
     with bounded(source.text.count("\n")):
         judged = judge(tree, source, rules, Reader(disk=disk), [ASSUMPTIONS[name] for name in _ASKED], rules)
-    innermost = {id(part): function for function in wanted for part in ast.walk(function)}
+    innermost = {id(part): function for function in wanted for part in nodes([function])}
     found: dict[object, list[Breakage]] = {}
     for one in sorted(judged.suspicions, key=lambda one: (one.finding.node.lineno, one.finding.node.col_offset)):
         function = innermost.get(id(one.finding.node))

@@ -360,14 +360,14 @@ class Store:
             result: Value | None = None
             before: Value | None = None
             for path in paths:
-                value = path.get(cell)
-                if value is None:
+                given = path.get(cell)
+                if given is None:
                     if address in new and (address, MADE) not in path:
                         continue  # the object is not there on this path
                     if before is None:
                         before = self.read(address, field) or ABSENT
-                    value = before
-                result = value if result is None else how(result, value)
+                    given = before
+                result = given if result is None else how(result, given)
             if result is not None:
                 self._put(address, field, result)
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtlint.check.garbage import search_seldom
 from dtlint.check.reader import Reader
 from dtlint.infer.interproc.disk import Disk
-from dtlint.server.tasks import Reading, Task
+from dtlint.server.tasks import Reading, Task, load_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,6 +175,7 @@ class _Beforehand:
         assert task.path is not None
         reader = self.begin(task)
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
+        load_all(task)
         reader.prepare(task.path, modules)
         self.modules = frozenset((*modules.by_body, *modules.by_functions))
         reading = reader.reading(task.path)

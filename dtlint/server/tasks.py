@@ -6,7 +6,8 @@ among the other files of its project. This runs in a process of its own (process
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from dtlint.check.job import Job
 from dtlint.check.reader import Reader, project_folder
 from dtlint.check.run import jobs_of, without_echoes
 from dtlint.config import ConfigError
+from dtlint.infer.interproc.disk import Disk
 from dtlint.rule import RulesError
 from dtlint.source.discover import UnfitPath, discover
 from dtlint.source.file import Source, UnreadableSource
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from dtlint.diagnostic import Diagnostic
     from dtlint.server.options import Options
 
-__all__ = ["Answer", "Checked", "Fixed", "Inferred", "Reading", "Task", "WholeProject"]
+__all__ = ["Answer", "Checked", "Fixed", "Inferred", "Reading", "Task", "WholeProject", "load_all"]
 
 _MOST_FILES = 300
 """Files of a project that are read together; of a larger one only the programs among those that are open."""
@@ -113,6 +115,24 @@ class Fixed(Answer):
 
     text: bytes | None
     """None where none was."""
+
+
+_SAMPLE = b"import torch\n\n\ndef scaled(x: torch.Tensor) -> torch.Tensor:\n    return x.float() * torch.ones(3)\n"
+
+
+def load_all(task: Task) -> None:
+    """Import what the answers are found with, and look up what is looked up once: else each process would, for itself.
+
+    Args:
+        task: one for which answers will be found.
+    """
+    for rule in catalogue().values():
+        with suppress(RulesError):
+            rule.load()
+    sample = replace(task, data=_SAMPLE, unsaved={})
+    reading = Reading(sample, Reader(disk=Disk(), for_people=True))
+    reading.checked()
+    reading.inferred()
 
 
 class _Setup:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +24,18 @@ def in_words(symbol: Symbol, function: _Function) -> str | None:
     given = {f"{one.arg}@{one.lineno}:{one.col_offset}" for one in _parameters(function)}
     if not all(atom.key in given or atom.text.startswith("self.") for atom in symbol.of):
         return None
-    bound = {part.id for part in ast.walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    bound = _bound_in(function)
     names = sorted(f"`{atom.text}`" + " as given" * (atom.text in bound) for atom in symbol.of) + sorted(symbol.met)
     where = ", outside autocast" if symbol.outside else ""
     return f"{_names(names, len(symbol.of))}{_condition(symbol)}{where}"
+
+
+@lru_cache(maxsize=1024)
+def _bound_in(function: _Function) -> frozenset[str]:
+    """The names that a function assigns."""
+    return frozenset(
+        part.id for part in nodes([function]) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    )
 
 
 def _names(names: list[str], atoms: int) -> str:
@@ -59,7 +69,7 @@ class Scopes:
         while waiting:
             for node in ast.iter_child_nodes(waiting.pop()):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    self._of.update((part, node) for statement in node.body for part in ast.walk(statement))
+                    self._of.update((part, node) for statement in node.body for part in nodes([statement]))
                 else:
                     waiting.append(node)
 

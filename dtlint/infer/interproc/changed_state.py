@@ -120,8 +120,9 @@ def _changed_in(node: ast.ClassDef) -> _Changed:
             filled |= _own(part.target.value) if isinstance(part.target, ast.Subscript) else set()
         elif isinstance(part, (ast.Assign, ast.AnnAssign, ast.For, ast.Delete)):
             for target in _targets(part):
-                assigned |= _own(target)
-                renewed |= _own(target) - _read_in(part)
+                own = _own(target)
+                assigned |= own
+                renewed |= own - _read_in(part) if own else own
                 filled |= _own(target.value) if isinstance(target, ast.Subscript) else set()
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _CHANGING:
             filled |= _own(part.func.value)
@@ -150,7 +151,7 @@ def _read_in(statement: ast.AST) -> set[str]:
     """The attributes that a statement reads."""
     return {
         part.attr
-        for part in ast.walk(statement)
+        for part in nodes([statement])
         if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load) and _own(part)
     }
 

@@ -7,6 +7,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dtlint.infer.walk import nodes, parts
 from dtlint.source.definitions import functions, nested_classes
 
 if TYPE_CHECKING:
@@ -23,10 +24,11 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 def handed_on(tree: ast.Module) -> frozenset[FunctionNode]:
     """The functions and methods of a module that it reads otherwise than to call them; and the `__call__` of the classes that it
     makes objects of, for these are handed on."""
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    every_node = list(nodes([tree]))
+    called = {id(node.func) for node in every_node if isinstance(node, ast.Call)}
     attributes = {
         node.attr
-        for node in ast.walk(tree)
+        for node in every_node
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and id(node) not in called
     }
     free = list(_free(tree, frozenset()))
@@ -46,12 +48,12 @@ def _free(node: ast.AST, bound: frozenset[str]) -> Iterator[ast.Name]:
         bound |= _bound_in(node)
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
         yield node
-    for part in ast.iter_child_nodes(node):
+    for part in parts(node):
         yield from _free(part, bound)
 
 
 def _bound_in(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
     """The names that a function binds: its parameters, and what it assigns."""
-    parts = list(ast.walk(function))
-    stored = {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    return frozenset(stored.union(one.arg for one in parts if isinstance(one, ast.arg)))
+    within = list(nodes([function]))
+    stored = {one.id for one in within if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return frozenset(stored.union(one.arg for one in within if isinstance(one, ast.arg)))

@@ -46,6 +46,7 @@ from dtlint.infer.models.ops import GOES_ON
 from dtlint.infer.semantics.annotations import made_by_anybody
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.state import AMBIENT
+from dtlint.infer.walk import SCOPES, nodes
 from dtlint.source.definitions import classes, functions, nested_classes
 from dtlint.source.examples import examples
 
@@ -367,7 +368,7 @@ class OpenContexts(Recorder):
         """
         around = ctx.ambient("region"), ctx.ambient("opened")
         if not self._with_callees:
-            self._inside = frozenset(ast.walk(definition.node))
+            self._inside = frozenset(part for part in nodes([definition.node]) if isinstance(part, SCOPES))
         entry, self._entry = self._entry, definition
         scaling.forget(ctx)
         self._enter_region(ctx, definition)
