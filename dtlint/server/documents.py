@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from dtlint.server.buffers import Buffer, Cell, Notebook
@@ -25,6 +26,7 @@ class Document:
 
     Attributes:
         due: when it is to be read, if it is, in seconds of `time.monotonic`.
+        typed: when it was changed last.
         checked_text, checked: the text that was checked last, and its revision; at first the text on the disk, which other
             files were checked with.
         diagnostics: those that are shown.
@@ -40,6 +42,7 @@ class Document:
 
     buffer: Buffer
     due: float | None = None
+    typed: float = -inf
     checked_text: str = ""
     checked: int = -1
     diagnostics: Sequence[Diagnostic] = ()

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _WATCHED = ("**/*.py", "**/pyproject.toml", "**/dtlint.toml", "**/setup.cfg", "**/*.json", "**/*.yaml")
+_PAUSE = 0.5
+"""Seconds without a change after which the next one is read at once."""
 
 
 class Session:
@@ -134,7 +136,7 @@ class Session:
             elif method == "textDocument/didOpen":
                 self._read(documents.open(params), at_once=True)
             elif method == "textDocument/didChange":
-                self._read(documents.change(params, encoding))
+                self._typed(documents.change(params, encoding))
             elif method == "textDocument/didSave":
                 self._saved(params["textDocument"]["uri"])
             elif method == "textDocument/didClose":
@@ -142,7 +144,7 @@ class Session:
             elif method == "notebookDocument/didOpen":
                 self._read(documents.open_notebook(params), at_once=True)
             elif method == "notebookDocument/didChange":
-                self._read(documents.change_notebook(params, encoding))
+                self._typed(documents.change_notebook(params, encoding))
             elif method == "notebookDocument/didSave":
                 self._saved(params["notebookDocument"]["uri"])
             elif method == "notebookDocument/didClose":
@@ -234,6 +236,13 @@ class Session:
             self._requests.close(document)
 
     # -- reading ---------------------------------------------------------------------------------------------------------
+
+    def _typed(self, document: Document | None) -> None:
+        """A text was changed. The first change after a pause is read at once: what is typed then overtakes it."""
+        if document is not None:
+            now = time.monotonic()
+            self._read(document, at_once=now - document.typed > _PAUSE)
+            document.typed = now
 
     def _read(self, document: Document | None, *, at_once: bool = False) -> None:
         """Have a text read when it has been left alone for a moment."""

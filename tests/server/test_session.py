@@ -125,3 +125,13 @@ def test_settings_beside_wrong_ones_hold() -> None:
         "there is no setting 'asume'; did you mean 'assume'?",
         "the setting 'debounce' must be a number of milliseconds, from 0 to 10000",
     ]
+
+
+def test_the_first_change_after_a_pause_is_read_at_once(editor: Editor) -> None:
+    editor.read()
+    editor.change(TEXT + "\n")
+    assert editor.session.next_due() == 0
+    editor.change(TEXT + "\n\n")
+    waits = editor.session.next_due()
+    assert waits is not None
+    assert waits > 0
