@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
 from dtlint.infer.interproc.parsing import tree_of
+from dtlint.infer.walk import parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Bindings", "assigned", "bound_in"]
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_BINDING = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
 
 
 class Bindings:
@@ -31,13 +33,13 @@ class Bindings:
             node, scope = waiting.pop()
             if isinstance(node, ast.Name):
                 self._scopes[node] = scope
-            for target, value in bound_in(node):
+            for target, value in bound_in(node) if isinstance(node, _BINDING) else ():
                 if isinstance(target, ast.Name):
                     self._bound.setdefault((scope, target.id), []).append((target, value))
             inner = scope
             if isinstance(node, _Function):
                 inner = self._outer.setdefault(node, scope) and node
-            waiting += ((child, inner) for child in ast.iter_child_nodes(node))
+            waiting += ((child, inner) for child in parts(node))
 
     def reaching(self, name: ast.Name) -> list[ast.expr]:
         """What a name was bound to in its function, the nearest above first, then what is below; else in those around."""
@@ -75,13 +77,21 @@ def assigned(account: Account, path: Path, line: int, column: int) -> tuple[str,
     """The target of an assignment at a place of a file, and the number of the tensor expression that is assigned to it;
     line from 1, column from 0."""
     source, here = account.source(path), Span(line, column, line, column)
-    for statement in ast.walk(tree_of(source)):
-        for target, value in bound_in(statement):
+    for node in _at(tree_of(source), line):
+        for target, value in bound_in(node):
             if source.span(target).contains(here):
                 found = account.exactly(path, source.span(value))
                 if found is not None:
                     return ast.unparse(target), found
     return "", None
+
+
+def _at(tree: ast.AST, line: int) -> Iterator[ast.AST]:
+    """The nodes below one in which a line is, each before those inside it."""
+    for node in parts(tree):
+        if getattr(node, "lineno", line) <= line <= getattr(node, "end_lineno", line):
+            yield node
+            yield from _at(node, line)
 
 
 def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

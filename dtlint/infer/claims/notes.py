@@ -8,6 +8,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.claims.account import Note, shown, text
+from dtlint.infer.walk import nodes
 
 if TYPE_CHECKING:
     from dtlint.diagnostic import Span
@@ -26,7 +27,7 @@ _BINDING = (ast.Assign, ast.AnnAssign, ast.Return)
 
 def notes(reading: Reading) -> dict[int, Note]:
     """For each line, what to say of the tensor expressions that end on it."""
-    statements = [node for node in ast.walk(reading.tree) if isinstance(node, (*_BINDING, ast.Expr))]
+    statements = [node for node in nodes([reading.tree]) if isinstance(node, (*_BINDING, ast.Expr))]
     whole = {id(node.value) for node in statements}
     bound = {node.end_lineno for node in statements if isinstance(node, _BINDING)}
     found = {
@@ -34,10 +35,10 @@ def notes(reading: Reading) -> dict[int, Note]:
         for node, words in reading.symbolic.items()
         if id(node) in whole and not reading.knows(node)
     }
-    for line, nodes in _widest(reading).items():
-        values = [node for _, node in nodes if id(node) in whole]
-        dtypes = reading.tensors[values[-1] if values else nodes[-1][1]][1]
-        written = {text(reading.main, span): shown(reading.tensors[node][1]) for span, node in nodes}
+    for line, spanned in _widest(reading).items():
+        values = [node for _, node in spanned if id(node) in whole]
+        dtypes = reading.tensors[values[-1] if values else spanned[-1][1]][1]
+        written = {text(reading.main, span): shown(reading.tensors[node][1]) for span, node in spanned}
         told = [f"{expression}: {has}" for expression, has in written.items() if len(expression) <= LONGEST]
         if values:
             found[line] = Note(shown(dtypes), dtypes)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.walk import nodes
+from dtlint.infer.walk import nodes, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ class Scopes:
         self._of: dict[ast.AST, _Function] = {}
         waiting: list[ast.AST] = [tree]
         while waiting:
-            for node in ast.iter_child_nodes(waiting.pop()):
+            for node in parts(waiting.pop()):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     self._of.update((part, node) for statement in node.body for part in nodes([statement]))
                 else:
