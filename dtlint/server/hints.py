@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.diagnostic import Location, Span
 from dtlint.infer.claims.account import Account, shown
-from dtlint.infer.claims.bindings import assigned
 from dtlint.infer.interproc.disk import Disk
 from dtlint.source.file import shown_path
 
@@ -31,6 +30,7 @@ class Hints:
         assert inferred.tables is not None
         self._path = path
         self._account = Account(path, Disk(inferred.contents), inferred.tables)
+        self._targets = inferred.targets
 
     def at(self, cell: int | None, line: int, column: int, text: Text) -> dict[str, Any] | None:
         """The dtype of the innermost tensor expression at a place, or of what is assigned to the name there, with the steps
@@ -43,7 +43,7 @@ class Hints:
         line = self._line_of_text(cell, line)
         name, found = "", account.at(path, line, column)
         if found is None:
-            name, found = assigned(account, path, line, column)
+            name, found = self._assigned(line, column)
         steps = [] if found is None else account.why(found)
         if not steps or (steps[0].dtypes is None and steps[0].symbolic is None):
             return None
@@ -56,6 +56,16 @@ class Hints:
             if location.cell == cell:
                 hover["range"] = text.range(location.span)
         return hover
+
+    def _assigned(self, line: int, column: int) -> tuple[str, int | None]:
+        """The target of an assignment at a place, and the number of the expression that is assigned to it."""
+        here = Span(line, column, line, column)
+        for where, name, value in self._targets:
+            if where.contains(here):
+                found = self._account.exactly(self._path, value)
+                if found is not None:
+                    return name, found
+        return "", None
 
     def beside(self, cell: int | None, first: int, last: int, text: Text) -> list[dict[str, Any]]:
         """The dtypes of what the lines from one to another compute, as `InlayHint`s at their ends; lines from 1."""

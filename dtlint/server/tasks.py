@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.config import Settings
-    from dtlint.diagnostic import Diagnostic
+    from dtlint.diagnostic import Diagnostic, Span
     from dtlint.server.options import Options
 
 __all__ = ["Answer", "Checked", "Fixed", "Inferred", "Reading", "Task", "WholeProject", "load_all"]
@@ -93,12 +93,14 @@ class Inferred(Answer):
     Attributes:
         tables: those of an `Account`; None where there is nothing to show.
         contents: what the files hold that the tables speak of.
+        targets: of assignments of tensors in the file, where each target is, its text, and where the value is.
         rests_on: the other files that were looked into.
     """
 
     tables: dict[str, Any] | None
     contents: Mapping[str, bytes] = field(default_factory=dict)
     rests_on: frozenset[str] = frozenset()
+    targets: Sequence[tuple[Span, str, Span]] = ()
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,7 @@ class Reading:
             return nothing
 
     def _inferred(self, source: Source, path: Path) -> Inferred | None:
+        from dtlint.infer.claims.bindings import targets
         from dtlint.infer.claims.reading import Reading as Claims
         from dtlint.infer.claims.tables import tables
         from dtlint.infer.interproc.parsing import tree_of
@@ -219,7 +222,9 @@ class Reading:
         found = tables(claims)
         others = [name for name in found["paths"] if name != str(path)]
         contents = {name: self._reader.disk.read(name) for name in others} | {str(path): source.data}
-        return Inferred(self._task.key, self._task.revision, found, contents, frozenset(self._reader.rests_on))
+        rests_on = frozenset(self._reader.rests_on)
+        bound = targets(claims.tree, source, claims.tensors)
+        return Inferred(self._task.key, self._task.revision, found, contents, rests_on, bound)
 
     def whole_project(self) -> WholeProject:
         """What is wrong in the file among the others of its project. To be asked behind `checked`."""

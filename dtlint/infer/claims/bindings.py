@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
 from dtlint.infer.interproc.parsing import tree_of
-from dtlint.infer.walk import parts
+from dtlint.infer.walk import nodes, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from pathlib import Path
 
     from dtlint.infer.claims.account import Account
+    from dtlint.source.file import Source
 
-__all__ = ["Bindings", "assigned", "bound_in"]
+__all__ = ["Bindings", "assigned", "bound_in", "targets"]
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _BINDING = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
@@ -84,6 +85,17 @@ def assigned(account: Account, path: Path, line: int, column: int) -> tuple[str,
                 if found is not None:
                     return ast.unparse(target), found
     return "", None
+
+
+def targets(tree: ast.Module, source: Source, known: Container[ast.AST]) -> list[tuple[Span, str, Span]]:
+    """For the assignments of a file whose values are among those known: where the target is, its text, and where the value is."""
+    return [
+        (source.span(target), ast.unparse(target), source.span(value))
+        for node in nodes([tree])
+        if isinstance(node, _BINDING)
+        for target, value in bound_in(node)
+        if value in known
+    ]
 
 
 def _at(tree: ast.AST, line: int) -> Iterator[ast.AST]:
