@@ -393,17 +393,19 @@ def _tell(
 ) -> None:
     """The dtype at one place, and the steps that led there."""
     from dtlint.infer.claims.account import shown
-    from dtlint.infer.claims.bindings import assigned
+    from dtlint.infer.claims.bindings import assigned, targets
+    from dtlint.infer.interproc.parsing import tree_of
 
     file, cell, line, column = _place(at, program)
     account = _told(program or file, assumption, no_cache)
     path = _absolute(file)
     name, found = "", None
     if path in account.files:
-        line = _line_of_text(account.source(path), cell, line, at)
+        source = account.source(path)
+        line = _line_of_text(source, cell, line, at)
         found = account.at(path, line, column - 1)
         if found is None:
-            name, found = assigned(account, path, line, column - 1)
+            name, found = assigned(account, path, targets(tree_of(source), source), line, column - 1)
     seen = _seen(trace, account)
     steps = [] if found is None else [_with_run(step, seen) for step in account.why(found)]
     if not steps:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.diagnostic import Location, Span
 from dtlint.infer.claims.account import Account, shown
+from dtlint.infer.claims.bindings import assigned
 from dtlint.infer.interproc.disk import Disk
 from dtlint.source.file import shown_path
 
@@ -43,7 +44,7 @@ class Hints:
         line = self._line_of_text(cell, line)
         name, found = "", account.at(path, line, column)
         if found is None:
-            name, found = self._assigned(line, column)
+            name, found = assigned(account, path, self._targets, line, column)
         steps = [] if found is None else account.why(found)
         if not steps or (steps[0].dtypes is None and steps[0].symbolic is None):
             return None
@@ -56,16 +57,6 @@ class Hints:
             if location.cell == cell:
                 hover["range"] = text.range(location.span)
         return hover
-
-    def _assigned(self, line: int, column: int) -> tuple[str, int | None]:
-        """The target of an assignment at a place, and the number of the expression that is assigned to it."""
-        here = Span(line, column, line, column)
-        for where, name, value in self._targets:
-            if where.contains(here):
-                found = self._account.exactly(self._path, value)
-                if found is not None:
-                    return name, found
-        return "", None
 
     def beside(self, cell: int | None, first: int, last: int, text: Text) -> list[dict[str, Any]]:
         """The dtypes of what the lines from one to another compute, as `InlayHint`s at their ends; lines from 1."""

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.config import Settings
-    from dtlint.diagnostic import Diagnostic, Span
+    from dtlint.diagnostic import Diagnostic
+    from dtlint.infer.claims.bindings import Target
     from dtlint.server.options import Options
 
 __all__ = ["Answer", "Checked", "Fixed", "Inferred", "Reading", "Task", "WholeProject", "load_all"]
@@ -93,14 +94,14 @@ class Inferred(Answer):
     Attributes:
         tables: those of an `Account`; None where there is nothing to show.
         contents: what the files hold that the tables speak of.
-        targets: of assignments of tensors in the file, where each target is, its text, and where the value is.
+        targets: the assignments of the file.
         rests_on: the other files that were looked into.
     """
 
     tables: dict[str, Any] | None
     contents: Mapping[str, bytes] = field(default_factory=dict)
     rests_on: frozenset[str] = frozenset()
-    targets: Sequence[tuple[Span, str, Span]] = ()
+    targets: Sequence[Target] = ()
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ class Reading:
         others = [name for name in found["paths"] if name != str(path)]
         contents = {name: self._reader.disk.read(name) for name in others} | {str(path): source.data}
         rests_on = frozenset(self._reader.rests_on)
-        bound = targets(claims.tree, source, claims.tensors)
+        bound = targets(claims.tree, source)
         return Inferred(self._task.key, self._task.revision, found, contents, rests_on, bound)
 
     def whole_project(self) -> WholeProject:

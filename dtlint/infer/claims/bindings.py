@@ -6,17 +6,19 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
-from dtlint.infer.interproc.parsing import tree_of
 from dtlint.infer.walk import nodes, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from dtlint.infer.claims.account import Account
     from dtlint.source.file import Source
 
-__all__ = ["Bindings", "assigned", "bound_in", "targets"]
+__all__ = ["Bindings", "Target", "assigned", "bound_in", "targets"]
+
+Target = tuple[Span, str, Span]
+"""Where the target of an assignment is, its text, and where the value is."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _BINDING = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
@@ -74,36 +76,30 @@ def bound_in(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield node.target, node.value
 
 
-def assigned(account: Account, path: Path, line: int, column: int) -> tuple[str, int | None]:
-    """The target of an assignment at a place of a file, and the number of the tensor expression that is assigned to it;
-    line from 1, column from 0."""
-    source, here = account.source(path), Span(line, column, line, column)
-    for node in _at(tree_of(source), line):
-        for target, value in bound_in(node):
-            if source.span(target).contains(here):
-                found = account.exactly(path, source.span(value))
-                if found is not None:
-                    return ast.unparse(target), found
-    return "", None
-
-
-def targets(tree: ast.Module, source: Source, known: Container[ast.AST]) -> list[tuple[Span, str, Span]]:
-    """For the assignments of a file whose values are among those known: where the target is, its text, and where the value is."""
+def targets(tree: ast.Module, source: Source) -> list[Target]:
+    """The assignments of a file: where each target is, its text, and where the value is."""
     return [
         (source.span(target), ast.unparse(target), source.span(value))
         for node in nodes([tree])
         if isinstance(node, _BINDING)
         for target, value in bound_in(node)
-        if value in known
     ]
 
 
-def _at(tree: ast.AST, line: int) -> Iterator[ast.AST]:
-    """The nodes below one in which a line is, each before those inside it."""
-    for node in parts(tree):
-        if getattr(node, "lineno", line) <= line <= getattr(node, "end_lineno", line):
-            yield node
-            yield from _at(node, line)
+def assigned(account: Account, path: Path, bound: Iterable[Target], line: int, column: int) -> tuple[str, int | None]:
+    """The target of an assignment at a place of a file, and the number of the tensor expression that is assigned to it;
+    line from 1, column from 0.
+
+    Args:
+        bound: the assignments of the file.
+    """
+    here = Span(line, column, line, column)
+    for where, name, value in bound:
+        if where.contains(here):
+            found = account.exactly(path, value)
+            if found is not None:
+                return name, found
+    return "", None
 
 
 def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

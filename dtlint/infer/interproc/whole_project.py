@@ -33,7 +33,7 @@ _BUDGET = 8_000
 """Calls that are followed for one program."""
 _MOST_FOLLOWED = 12_000
 """Calls that are followed for all programs of a run before each has the least alone: a project may have a program for each
-setting of the same few functions."""
+setting of the same few functions. Options are tried while no more than half of these are spent."""
 _LEAST = 100
 """Calls that are followed for any program."""
 _MOST_READINGS = 64

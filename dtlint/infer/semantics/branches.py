@@ -32,12 +32,12 @@ def alternatives(ctx: Context, paths: Sequence[Callable[[], bool]]) -> bool:
     mark, footprint = store.mark(), store.footprints[-1]
     written = len(footprint.writes)
     ends: list[Difference] = []
-    for path in paths:
+    for number, path in enumerate(paths, 1):
         try:
             reached = path()
         except NeverReturns:
             reached = False
-        if reached and not ends and path is paths[-1]:
+        if reached and not ends and number == len(paths):
             return True  # the only one that gets there: the state is that of its end
         changed = store.take(mark)
         footprint.forget_writes(written)
