@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from dtlint.server.options import Options
 from dtlint.server.processes import Overtaken, _Beforehand, _cold, receive, send
 from dtlint.server.tasks import Checked, Inferred, Reading, Task, WholeProject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TEXT = "import torch\n\nx = torch.ones(3).half()\nx = x.half().float()\nprint(x)\n"
 
@@ -64,10 +69,13 @@ def of_program(folder: Path, revision: int, edited: str, text: str = PROGRAM) ->
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Iterator[Path]:
     for name, text in {"steady": STEADY, "edited": EDITED, "between": BETWEEN, "train": PROGRAM}.items():
         (tmp_path / f"{name}.py").write_text(text)
-    return tmp_path
+    limit = sys.getrecursionlimit()
+    yield tmp_path
+    sys.setrecursionlimit(limit)  # what reads beforehand sets both, for its own process
+    gc.unfreeze()
 
 
 def test_what_rests_on_no_open_file_holds_while_another_one_is_edited(folder: Path) -> None:
