@@ -432,14 +432,11 @@ class ModuleFacts:
 
     def regions(self) -> Iterator[tuple[ast.expr, Region]]:
         """What opens autocast regions: the contexts of `with` statements, and decorators, with the region that each is."""
-        for node in self.around.within(self.tree):
-            opening: list[ast.expr] = []
-            if isinstance(node, (ast.With, ast.AsyncWith)):
-                opening = [item.context_expr for item in node.items]
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                opening = node.decorator_list
-            for one in opening:
-                yield from ((one, region) for region in choices(self.value(one)) if isinstance(region, Region))
+        around = self.around
+        opening = [item.context_expr for node in around.with_statements() for item in node.items]
+        opening += [one for function in around.functions() for one in function.decorator_list]
+        for one in opening:
+            yield from ((one, region) for region in choices(self.value(one)) if isinstance(region, Region))
 
     def tensor(self, node: ast.expr) -> Value:
         """What an expression is where a tensor is wanted: of an attribute that is a weight, the tensor in it."""

@@ -90,6 +90,14 @@ class Surroundings:
         """The nodes of the module that are of exactly this kind, in the order of the text."""
         return self._by_kind.get(kind, ())  # type: ignore[return-value]
 
+    def functions(self) -> Sequence[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """All functions of the module and its methods, lambdas aside."""
+        return (*self.of_kind(ast.FunctionDef), *self.of_kind(ast.AsyncFunctionDef))
+
+    def with_statements(self) -> Sequence[ast.With | ast.AsyncWith]:
+        """All `with` statements of the module."""
+        return (*self.of_kind(ast.With), *self.of_kind(ast.AsyncWith))
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         """What a node is directly a part of; None for the module."""
         return self._parents.get(node)

@@ -119,8 +119,8 @@ def _upcasts(facts: ModuleFacts) -> Iterator[tuple[ast.Call, str, FunctionNode]]
             by_method[owner, function.name] = path
             if facts.around.is_discarded(cast.node):
                 yield cast.node, path, function
-    for node in facts.around.within(facts.tree) if by_method else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and path_of(node.func.value) == "self":
+    for node in facts.around.of_kind(ast.Call) if by_method else ():
+        if isinstance(node.func, ast.Attribute) and path_of(node.func.value) == "self":
             owner, function = facts.around.owner(node), facts.around.function(node)
             part = None if owner is None else by_method.get((owner, node.func.attr))
             if part is not None and function is not None:

@@ -75,8 +75,8 @@ class HardcodedCast(Rule):
 
 def _settings(facts: ModuleFacts) -> Iterator[Finding]:
     """`torch.float32 if mixed_precision == "no" else torch.float16`."""
-    for node in facts.around.within(facts.tree):
-        if not isinstance(node, ast.IfExp) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
+    for node in facts.around.of_kind(ast.IfExp):
+        if not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
             continue
         right = node.test.comparators[0]
         if not isinstance(right, ast.Constant) or right.value != "no":
@@ -156,9 +156,9 @@ def _asks_for_dtypes(function: ast.AST) -> bool:
 def _beside_parameters(facts: ModuleFacts) -> Iterator[Finding]:
     """`make(dtype=torch.bfloat16)` in a function that takes a dtype under that name. What torch makes may be meant to be of
     another."""
-    for node in facts.around.within(facts.tree):
+    for node in facts.around.of_kind(ast.keyword):
         call = facts.around.parent(node)
-        if not isinstance(node, ast.keyword) or node.arg is None or not isinstance(call, ast.Call):
+        if node.arg is None or not isinstance(call, ast.Call):
             continue
         dtype, function = facts.value(node.value), facts.around.function(call)
         if not isinstance(dtype, Dtype) or not dtype.dtypes or not dtype.dtypes <= LOW_PRECISION:

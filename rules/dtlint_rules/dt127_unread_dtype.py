@@ -67,8 +67,8 @@ class UnreadDtype(Rule):
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         if is_a_test(facts.tree):
             return
-        for function in facts.around.within(facts.tree):
-            if not isinstance(function, ast.FunctionDef) or not _is_its_own(facts, function):
+        for function in facts.around.of_kind(ast.FunctionDef):
+            if not _is_its_own(facts, function):
                 continue
             read = {node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)}
             for parameter, default in _parameters(function):
@@ -110,8 +110,6 @@ def _is_its_own(facts: ModuleFacts, function: ast.FunctionDef) -> bool:
         return function.name == "__init__" and set(bases) <= {"object", "Module"} and not owner.decorator_list
     if not isinstance(owner, ast.Module):
         return False
-    named = [
-        node for node in facts.around.within(facts.tree) if isinstance(node, ast.Name) and node.id == function.name
-    ]
+    named = [node for node in facts.around.of_kind(ast.Name) if node.id == function.name]
     called = [node for node in named if getattr(facts.around.parent(node), "func", None) is node]
     return len(named) == len(called) and (bool(named) or not function.name.startswith("_"))

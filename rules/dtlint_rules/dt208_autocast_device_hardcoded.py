@@ -117,10 +117,7 @@ def _is_for_cuda(facts: ModuleFacts) -> bool:
     """Is a file for CUDA alone?"""
     if any(facts.methods("cuda")) or any(facts.names("triton.")) or any(facts.calls("torch.amp.GradScaler")):
         return True
-    if any(
-        isinstance(node, ast.Assert) and "is_available" in ast.unparse(node.test)
-        for node in facts.around.within(facts.tree)
-    ):
+    if any("is_available" in ast.unparse(node.test) for node in facts.around.of_kind(ast.Assert)):
         return True
     used = (name.split(".")[2] for _, name in facts.names("torch.cuda."))
     return any(part not in _ANYWHERE for part in used) or any(

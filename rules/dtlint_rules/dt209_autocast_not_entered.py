@@ -77,8 +77,8 @@ class AutocastNotEntered(Rule):
                     "The autocast context is discarded: it does nothing until it is entered",
                     help="Use it in a `with` statement",
                 )
-        for node in facts.around.within(facts.tree):
-            if isinstance(node, ast.Yield) and node.value is not None and _is_made(facts, node.value):
+        for node in facts.around.of_kind(ast.Yield):
+            if node.value is not None and _is_made(facts, node.value):
                 function = facts.around.function(node)
                 if isinstance(function, ast.FunctionDef) and _is_manager(function):
                     yield Finding(
@@ -86,9 +86,9 @@ class AutocastNotEntered(Rule):
                         "The autocast context is yielded but never entered: the `with` block runs in float32",
                         help="Write `with torch.autocast(...): yield`",
                     )
-            elif isinstance(node, (ast.With, ast.AsyncWith)):
-                for item in node.items:
-                    yield from _combined(facts, item.context_expr)
+        for entered in facts.around.with_statements():
+            for item in entered.items:
+                yield from _combined(facts, item.context_expr)
 
 
 def _is_made(facts: ModuleFacts, node: ast.expr) -> bool:

@@ -103,9 +103,8 @@ class AmpWrapperMisuse(Rule):
                     f"`@autocast` lacks parentheses: {new if name == FACTORIES[0] else old}",
                     help="Call it: `@torch.autocast(...)`",
                 )
-        for function in facts.around.within(facts.tree):
-            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield from _too_early(facts, function)
+        for function in facts.around.functions():
+            yield from _too_early(facts, function)
 
 
 def _too_early(facts: ModuleFacts, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:

@@ -106,8 +106,6 @@ def _is_called_when_on(facts: ModuleFacts, scope: ast.AST) -> bool:
     if any("custom_fwd" in ast.unparse(one) for one in scope.decorator_list):
         return True
     callers = [
-        node
-        for node in facts.around.within(facts.tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == scope.name
+        node for node in facts.around.of_kind(ast.Call) if ast.unparse(node.func).rpartition(".")[2] == scope.name
     ]
     return bool(callers) and all(facts.around.guards(one) for one in callers)

@@ -86,7 +86,7 @@ class NumpyFloat64Leak(Rule):
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        if any(isinstance(node, ast.Attribute) and node.attr in _SPEAKING for node in facts.around.within(facts.tree)):
+        if any(node.attr in _SPEAKING for node in facts.around.of_kind(ast.Attribute)):
             return
         told: set[ast.AST] = set()
         held = _held(facts)

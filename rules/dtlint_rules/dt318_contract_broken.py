@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.contracts import Contract, Term, contract_of
 from dtlint.infer.domain.values import Tensor
-from dtlint.infer.walk import nodes
 from dtlint.rule import Finding, Rule
 from dtlint.source.definitions import returned
 from dtlint_rules._needs import TORCH
@@ -64,8 +63,8 @@ class ContractBroken(Rule):
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         if facts.assumption is not None:
             return
-        for node in nodes([facts.tree]):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.type_comment is not None:
+        for node in facts.around.functions():
+            if node.type_comment is not None:
                 yield from _of_function(facts, node)
 
 

@@ -87,8 +87,8 @@ class UnscaledManualBackward(Rule):
         scaled = next((call for call in facts.calls(*_TRAINERS) if _is_scaled(call)), None)
         if scaled is None:
             return
-        for part in nodes([facts.tree]):
-            if not isinstance(part, ast.ClassDef) or not _is_manual(facts, part):
+        for part in facts.around.of_kind(ast.ClassDef):
+            if not _is_manual(facts, part):
                 continue
             for node in nodes([part]):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":

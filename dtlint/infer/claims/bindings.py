@@ -21,6 +21,7 @@ Target = tuple[Span, str, Span]
 """Where the target of an assignment is, its text, and where the value is."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _BINDING = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
 
 
@@ -31,18 +32,22 @@ class Bindings:
         self._scopes: dict[ast.Name, ast.AST] = {}
         self._bound: dict[tuple[ast.AST, str], list[tuple[ast.expr, ast.expr]]] = {}
         self._outer: dict[ast.AST, ast.AST] = {}
-        waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
-        while waiting:
-            node, scope = waiting.pop()
-            if isinstance(node, ast.Name):
-                self._scopes[node] = scope
-            for target, value in bound_in(node) if isinstance(node, _BINDING) else ():
-                if isinstance(target, ast.Name):
-                    self._bound.setdefault((scope, target.id), []).append((target, value))
-            inner = scope
-            if isinstance(node, _Function):
-                inner = self._outer.setdefault(node, scope) and node
-            waiting += ((child, inner) for child in parts(node))
+        scopes: list[ast.AST] = [tree]
+        for scope in scopes:
+            waiting = list(parts(scope))
+            while waiting:
+                node = waiting.pop()
+                if isinstance(node, ast.Name):
+                    self._scopes[node] = scope
+                elif isinstance(node, _BINDING):
+                    for target, value in bound_in(node):
+                        if isinstance(target, ast.Name):
+                            self._bound.setdefault((scope, target.id), []).append((target, value))
+                if isinstance(node, _FUNCTION):
+                    self._outer[node] = scope
+                    scopes.append(node)
+                else:
+                    waiting += parts(node)
 
     def reaching(self, name: ast.Name) -> list[ast.expr]:
         """What a name was bound to in its function, the nearest above first, then what is below; else in those around."""
