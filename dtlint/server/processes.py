@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtlint.check.garbage import search_seldom
 from dtlint.check.reader import Reader
 from dtlint.infer.interproc.disk import Disk
-from dtlint.server.tasks import Reading, Task, load_all
+from dtlint.server.tasks import Answer, Reading, Task, find_rules, load_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,8 @@ def receive(stream: BinaryIO) -> Any:
     """The next message of a stream; None at its end."""
     head = _exactly(stream, 8)
     data = None if head is None else _exactly(stream, struct.unpack(">Q", head)[0])
-    return None if data is None else pickle.loads(data)
+    message = None if data is None else pickle.loads(data)
+    return pickle.loads(message) if isinstance(message, bytes) else message
 
 
 def _exactly(stream: BinaryIO, size: int) -> bytes | None:
@@ -355,7 +356,11 @@ class _Hub:
 
         def work(inbox: BinaryIO, outbox: BinaryIO) -> None:
             reader = _cold(task) if beforehand is None or task.fix else beforehand.begin(task)
-            _answers(task, reader, lambda answer: send(outbox, answer), _gives_way)
+
+            def give(answer: Answer | _Finished) -> None:  # as bytes, which the hubs on the way hand on as they are
+                send(outbox, pickle.dumps(answer) if isinstance(answer, Answer) else answer)
+
+            _answers(task, reader, give, _gives_way)
 
         slot = _slot(task)
         self._end(self._reading.pop(slot, None))
@@ -532,9 +537,7 @@ def main() -> None:
     os.dup2(2, 1)  # what anything prints is no answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the editor's Ctrl-C is the server's to answer
     search_seldom()
-    from dtlint.catalogue import catalogue
-
-    catalogue()
+    find_rules()
     with suppress(BrokenPipeError):
         if hasattr(os, "fork"):
             _Hub(inbox, outbox).serve()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from dtlint.infer.claims.bindings import Target
     from dtlint.server.options import Options
 
-__all__ = ["Answer", "Checked", "Fixed", "Inferred", "Reading", "Task", "WholeProject", "load_all"]
+__all__ = ["Answer", "Checked", "Fixed", "Inferred", "Reading", "Task", "WholeProject", "find_rules", "load_all"]
 
 _MOST_FILES = 300
 """Files of a project that are read together; of a larger one only the programs among those that are open."""
@@ -120,6 +121,9 @@ class Fixed(Answer):
     """None where none was."""
 
 
+find_rules = cache(catalogue)
+"""The rules are those that were there at first: one that has been imported stays as it was."""
+
 _SAMPLE = b"import torch\n\n\ndef scaled(x: torch.Tensor) -> torch.Tensor:\n    return x.float() * torch.ones(3)\n"
 
 
@@ -129,7 +133,7 @@ def load_all(task: Task) -> None:
     Args:
         task: one for which answers will be found.
     """
-    for rule in catalogue().values():
+    for rule in find_rules().values():
         with suppress(RulesError):
             rule.load()
     sample = replace(task, data=_SAMPLE, unsaved={})
@@ -146,7 +150,7 @@ class _Setup:
     """
 
     def __init__(self, task: Task) -> None:
-        self.rules: Mapping[str, AnyRule] = catalogue()
+        self.rules: Mapping[str, AnyRule] = find_rules()
         self.configuration = task.options.configuration_of_files()
         path = task.path if task.path is not None else Path(task.shown)
         self.settings: Settings = self.configuration.settings_for(path)
