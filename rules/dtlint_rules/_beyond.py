@@ -165,6 +165,7 @@ _FILLING = frozenset({"full", "full_like", "new_full", "fill"})
 
 
 def _is_beyond(number: float, made: Tensor) -> bool:
-    if only(made, _LIMITS):
-        return any(not DTYPES[dtype].min <= math.trunc(number) <= DTYPES[dtype].max for dtype in dtypes_of(made))
+    if only(made, _LIMITS):  # a range is of floats: the largest int64 is 2 ** 63 there
+        limits = [(float(DTYPES[dtype].min), float(DTYPES[dtype].max)) for dtype in dtypes_of(made)]
+        return any(not least <= math.trunc(number) <= most for least, most in limits)
     return beyond(number, made) is not None
