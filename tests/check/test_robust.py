@@ -226,6 +226,31 @@ def test_long_nested_loops_take_bounded_time() -> None:
     hold(("import torch\n" + body + "    " * 15 + "x = torch.ones(i0).half()\n").encode())
 
 
+def test_a_class_inside_a_method_that_it_inherits_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtlint.infer.interproc.file_reading.STEPS", 1000)
+    text = """
+import torch
+
+class Module(torch.nn.Module):
+    @classmethod
+    def wrapping(cls, made):
+        class Wrapper(Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = made()
+
+            def forward(self, x):
+                x = torch.randn(3)
+                x.half()
+                return self.inner(x)
+
+        return Wrapper
+"""
+    checked = check_source(Source.from_bytes(text.encode(), "module.py"), [discover()["DT104"]], Settings())
+    assert [found.location.span.line for found in checked.diagnostics] == [14]
+    assert checked.crashes == []
+
+
 def test_reading_a_file_is_broken_off_in_the_end_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dtlint.infer.interproc.file_reading.STEPS", 1000)
     body = "".join("    " * depth + f"for i{depth} in range(3):\n" for depth in range(15))

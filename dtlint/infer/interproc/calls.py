@@ -286,6 +286,10 @@ class Calls:
         finally:
             self.readings, self.followed, self._summaries = saved
 
+    def is_under_way(self, definition: FunctionDefinition) -> bool:
+        """Is a function being read?"""
+        return any(one.definition is definition for one in self._running)
+
     def openly(
         self, ctx: Context, function: Function, bound: dict[str, Value], path: CallPath | None = None
     ) -> Summary:

@@ -478,12 +478,15 @@ class OpenContexts(Recorder):
                     self._read_class(ctx, cls, frame.address)
 
     def _read_class(self, ctx: Context, cls: ProjectClass, outer: Address) -> None:
-        """Read the methods of a class that a function defines; the state is as before afterwards."""
+        """Read the methods of a class that a function defines; the state is as before afterwards. One that it inherits, and
+        in which it is defined, is under way."""
+        engine: Engine = ctx.semantics  # type: ignore[assignment]
         store = ctx.store
         mark = store.mark()
         made = self._made(ctx, cls)
         for definition in self._methods(ctx.modules, cls):  # type: ignore[arg-type]
-            self._entered(ctx, definition, made, outer)
+            if not engine.calls.is_under_way(definition):
+                self._entered(ctx, definition, made, outer)
         store.undo(mark)
 
     def _parameters(
