@@ -185,8 +185,8 @@ def _is_written_into(facts: ModuleFacts, name: ast.Name) -> bool:
 
 
 def _is_whole(facts: ModuleFacts, cast: Cast) -> bool:
-    """Does the function ask for the dtype of what is cast, or use it as no floating tensor is used: its bits, as an index,
-    as a test? Or is the result used at once, as masks are?"""
+    """Does the function ask for the dtype of what is cast, check its values, or use it as no floating tensor is used: its
+    bits, as an index, as a test? Or is the result used at once, as masks are?"""
     root = root_of(cast.subject)
     if not isinstance(root, ast.Name) or _is_used_as_mask(facts, cast.node):
         return True
@@ -222,12 +222,27 @@ def _uses_whole(node: ast.AST, name: str) -> bool:
         return of_bits and name in map(path_of, (node.left, node.right))
     if isinstance(node, ast.Call):
         called, _, function = ast.unparse(node.func).rpartition(".")
-        return function.startswith("bitwise_") and name in (called, *map(path_of, node.args))
+        return function.startswith(("bitwise_", "is_floating_point")) and name in (called, *map(path_of, node.args))
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, (ast.Invert, ast.Not)) and path_of(node.operand) == name
     if isinstance(node, ast.Subscript):
         return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.slice))
-    return isinstance(node, (ast.If, ast.IfExp)) and path_of(node.test) == name
+    if not isinstance(node, (ast.If, ast.IfExp, ast.Assert)):
+        return False
+    raises = isinstance(node, ast.Assert) or (isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise))
+    return path_of(node.test) == name or (raises and any(_compares(part, name) for part in ast.walk(node.test)))
 
 
+def _compares(test: ast.AST, name: str) -> bool:
+    """`w < -128`, `w.max() <= 127`: is it about the values of a tensor, and not about its shape?"""
+    sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+    for side in sides:
+        if isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in _EXTREMES:
+            side = side.func.value
+        if isinstance(side, ast.Name) and side.id == name:
+            return True
+    return False
+
+
+_EXTREMES = frozenset({"min", "max", "amin", "amax", "abs"})
 _ASKING = frozenset({"dtype", "is_floating_point", "any", "all", "nonzero", "bool", "logical_not", "masked_fill"})

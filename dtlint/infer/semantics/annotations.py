@@ -75,7 +75,7 @@ _OTHERS: dict[str, Value] = {
     "builtins.bool": Number(Category.BOOL),
     "builtins.str": NO_TENSOR,
     "builtins.NoneType": NONE,
-    "numpy.ndarray": Array(),
+    "numpy.ndarray": Array(scalar=False),
     "torch.dtype": Dtype(),
     "torch.device": Device(),
 }
