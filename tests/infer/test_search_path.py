@@ -86,3 +86,13 @@ def test_a_file_of_a_package_imports_from_it(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
     hold(tmp_path / "net" / "models" / "model.py")
+
+
+def test_torch_is_known_by_name_though_it_lies_beside_the_program(tmp_path: Path) -> None:
+    (tmp_path / "torch" / "nn").mkdir(parents=True)
+    for name in ("torch/__init__.py", "torch/nn/__init__.py"):
+        (tmp_path / name).touch()
+    (tmp_path / "torch" / "nn" / "functional.py").write_text("def relu(x):\n    return x.double()\n")
+    program = tmp_path / "run.py"
+    program.write_text("import torch\nimport torch.nn.functional as F\nx = F.relu(torch.ones(2).half())  # float16\n")
+    hold(program)

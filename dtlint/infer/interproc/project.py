@@ -28,6 +28,11 @@ __all__ = ["ModuleInfo", "Project"]
 _BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb", "einops"})
 """Packages whose results are known from tables, or are no tensors: their source is not followed."""
 
+
+def _is_known_by_name(package: str) -> bool:
+    return package in _BY_NAME or package in sys.stdlib_module_names
+
+
 _STAR = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\*", re.MULTILINE)
 _ALL = re.compile(r"^__all__\b[^=]*=\s*[\[(]([^\])]*)", re.MULTILINE)
 _IMPORTED = re.compile(r"^from\s+[\w.]+\s+import\s+(?:\(([^)]*)\)|([^\n(*]+))", re.MULTILINE)
@@ -233,12 +238,14 @@ class Project:
         package = self.locate(parent)
         if package is not None:
             return self._module_in(package.parent, name) if package.name == "__init__.py" else None
+        if _is_known_by_name(parent.partition(".")[0]):
+            return None
         # A folder without an __init__ is a package too; only the program's own are worth the search.
         folders = (root / parent.replace(".", "/") for root in self.own)
         return next((self._module_in(folder, name) for folder in folders if self.disk.is_folder(folder)), None)
 
     def _top_level(self, name: str) -> Path | None:
-        if name in _BY_NAME or name in sys.stdlib_module_names:
+        if _is_known_by_name(name):
             return None
         for folder in self.roots:
             found = self._module_in(folder, name)
