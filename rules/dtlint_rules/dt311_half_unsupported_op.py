@@ -28,6 +28,7 @@ _NOWHERE = "has no kernel for float16 and bfloat16"
 _REFUSED = "refuses float16 and bfloat16"
 _FFT = "has no bfloat16 kernel, and a float16 one only on CUDA, for powers of 2"
 _COMPLEX = "refuses bfloat16"
+_FEW = "has no kernel for float16 and bfloat16 up to 25 rows"
 _NO_KERNEL = (
     *("linalg.svd", "linalg.svdvals", "linalg.eigh", "linalg.eigvalsh", "linalg.eig", "linalg.eigvals", "linalg.qr"),
     *("linalg.solve", "linalg.cholesky", "linalg.cholesky_ex", "linalg.lu", "linalg.lu_factor", "linalg.det"),
@@ -60,12 +61,12 @@ _OPS = {
     "istft": _FFT,
     "view_as_complex": _COMPLEX,
     "nn.init.orthogonal_": "runs a QR decomposition, which has no half kernel",
+    "cdist": _FEW,
 }
 """What lacks half kernels in torch 2.13, by the name behind `torch.`, and how. Measured on CPU; the messages of those that
-refuse, and MAGMA and cuSOLVER behind the others, are the same on CUDA. `cdist` is not among them: from 26 points on it
-multiplies matrices, in half as well."""
+refuse, and MAGMA and cuSOLVER behind the others, are the same on CUDA."""
 
-_IN_AUTOCAST = frozenset({"nn.functional.ctc_loss", "stft", "istft"}) | {
+_IN_AUTOCAST = frozenset({"cdist", "nn.functional.ctc_loss", "stft", "istft"}) | {
     name for name in _OPS if name.startswith("fft.")
 }
 """CUDA's autocast gives these float32; the rest takes what it gets."""
@@ -80,7 +81,16 @@ _OF_ITS_DTYPE = frozenset(
 _NOT_ALONE = frozenset(
     {
         *("linalg.solve", "linalg.lstsq", "linalg.solve_triangular", "triangular_solve", "cholesky_solve"),
-        *("lobpcg", "nn.init.orthogonal_", "polar", "ormqr", "orgqr", "linalg.householder_product", "special.zeta"),
+        *(
+            "cdist",
+            "lobpcg",
+            "nn.init.orthogonal_",
+            "polar",
+            "ormqr",
+            "orgqr",
+            "linalg.householder_product",
+            "special.zeta",
+        ),
         *("linalg.solve_ex", "linalg.tensorsolve"),
     }
 )
@@ -93,9 +103,10 @@ class HalfUnsupportedOp(Rule):
     """An operator without a half kernel is given a half tensor.
 
     ## What it does
-    Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `polar`, `view_as_complex`, `ctc_loss`, Bessel and a few
-    other special functions, `nn.init.orthogonal_`, and `interpolate` with `antialias=True` on a tensor that is float16
-    or bfloat16. A tensor that was cast to float32 before is fine.
+    Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `polar`, `view_as_complex`, `ctc_loss`, Bessel and a
+    few other special functions, `nn.init.orthogonal_`, and `interpolate` with `antialias=True` on a tensor that is float16
+    or bfloat16; under an assumption `cdist` too, which takes half from 26 points on. A tensor that was cast to float32
+    before is fine.
 
     Conditional, and so reported with `--preview` only: a tensor whose dtype the caller decides, in a function that casts
     to that dtype, and so expects others than float32; and a Fourier transform of float16 that need not be on the CPU.
@@ -143,6 +154,8 @@ class HalfUnsupportedOp(Rule):
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
         for seen in once(facts.operations(lambda one: _is_half(one) or is_refused(one, self.code))):
             op, subject = short_op(seen.what), operand(seen.what)
+            if op == "cdist" and facts.assumption is None:
+                continue  # a program knows how many points it has
             given = [subject, *tensors(seen.what)] if subject is not None else tensors(seen.what)
             last, dtypes = (
                 op.rpartition(".")[2],
@@ -157,7 +170,9 @@ class HalfUnsupportedOp(Rule):
             yield finding(seen, None, text, _HELP, fix=fix, conditional=_may_run(seen.what))
         for seen in once(facts.operations(_may_be_half)):
             subject = operand(seen.what)
-            if subject is not None and subject.node is not None and minds(facts, seen.node, subject.value):
+            if subject is None or subject.node is None or short_op(seen.what) == "cdist":
+                continue
+            if minds(facts, seen.node, subject.value):
                 text = f"`{short_op(seen.what).rpartition('.')[2]}` {_why(seen.what)}: this raises for a half `{short(subject.node)}`"
                 yield finding(seen, None, text, _HELP, conditional=True)
 
