@@ -351,6 +351,8 @@ class ModuleFacts:
         self.around = around or Surroundings(module.tree)
         self.assumption: Assumption | None = None
         """What parameters and weights are taken to be; None: their dtypes are symbols."""
+        self.without: ModuleFacts = self
+        """What is known without the assumption: of the module's body that alone tells."""
         self.broken_off: type[Exception] | None = None
         """What kept the reading from its end, RecursionError or TooLong: there may be more than the facts tell."""
         self.unfinished: frozenset[ast.AST] = frozenset()

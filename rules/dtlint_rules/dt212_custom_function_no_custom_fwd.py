@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import Region
+from dtlint.infer.domain.values import External, Function, Region
 from dtlint.rule import Finding, Rule
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ class CustomFunctionNoCustomFwd(Rule):
 
     ## What it does
     Reports subclasses of `torch.autograd.Function` whose `forward` and `backward` both multiply matrices, in a file that
-    opens an autocast region, where neither is decorated with `torch.amp.custom_fwd` and `custom_bwd`, and `backward` casts
-    nothing. A Function that is only applied where autocast is switched off is left alone.
+    opens an autocast region or is assumed to be called in one, where neither is decorated with `torch.amp.custom_fwd` and
+    `custom_bwd`, and `backward` casts nothing. A Function that is only applied where autocast is switched off is left
+    alone.
 
     Conditional, and so reported with `--preview` only: in a file without autocast, those that a module applies to what is
     its own, `Project.apply(x, self.weight)`: whoever runs it may autocast.
@@ -89,9 +90,10 @@ class CustomFunctionNoCustomFwd(Rule):
     needs = (("*Function*",),)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        autocasts = any(region.enabled is not False for _, region in facts.regions())
-        aware = {facts.around.owner(node) for node, _ in facts.names(*_AWARE)}
-        for node, _ in facts.names(*_FUNCTIONS):
+        is_assumed = facts.assumption is not None and facts.assumption.region is not None
+        autocasts = is_assumed or any(region.enabled is not False for _, region in facts.regions())
+        aware = {facts.around.owner(node) for node, _ in facts.without.names(*_AWARE)}
+        for node, _ in facts.without.names(*_FUNCTIONS):
             owner = facts.around.parent(node)
             if not isinstance(owner, ast.ClassDef) or node not in owner.bases or owner in aware:
                 continue
@@ -106,14 +108,28 @@ class CustomFunctionNoCustomFwd(Rule):
             kept = bool(applied) and all(_is_off(facts, one) for one in applied)
             if kept or not _saves(forward) or _casts(backward):
                 continue
+            if not all(_leaves_autocast(facts, one) for one in (*forward.decorator_list, *backward.decorator_list)):
+                continue
             if autocasts or any(map(_is_given_own, applied)):
+                raised = "`backward` raises: the gradient is half, and what `forward` saves is not"
                 yield Finding(
                     forward.decorator_list[-1] if forward.decorator_list else product,
-                    "Under autocast `backward` raises: the gradient is half, and what `forward` saves is not",
+                    raised if is_assumed else f"Under autocast {raised}",
                     help="Decorate `forward` with `torch.amp.custom_fwd` and `backward` with `torch.amp.custom_bwd`",
                     notes=((product, "autocast casts this product to half"), (gradient, "this product raises")),
                     conditional=not autocasts,
                 )
+
+
+def _leaves_autocast(facts: ModuleFacts, decorator: ast.expr) -> bool:
+    """Is a decorator known, and has nothing to do with autocast?"""
+    value = facts.without.value(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    if isinstance(value, Function):
+        return "autocast" not in ast.unparse(value.definition.node)
+    return isinstance(value, External) and value.name in _LEAVING
+
+
+_LEAVING = frozenset({"builtins.staticmethod", "torch.autograd.function.once_differentiable"})
 
 
 def _is_off(facts: ModuleFacts, call: ast.Call) -> bool:

@@ -151,7 +151,7 @@ class FileReading:
             targets=frozenset() if assumption.targets == assumption.inputs else loss_targets(plain),
         )
         facts = ModuleFacts(kept, info, [info], plain.around)
-        facts.assumption = assumption
+        facts.assumption, facts.without = assumption, plain
         try:
             hooks = frozenset(overriding(info.tree))
 
