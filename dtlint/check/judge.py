@@ -112,12 +112,14 @@ def _under(
     found: dict[tuple[str, ast.AST, str], _Shown] = {}
     read: dict[str, ModuleFacts | None] = {}
     for assumption in assumptions:
-        assumed = read[assumption.name] = reader.assumed(facts, assumption)
-        for one in [] if assumed is None else _suspected(assumed, rules, source, judged):
-            if not one.finding.conditional:
-                key = one.rule.code, one.finding.node, one.finding.message
-                by = found.setdefault(key, _Shown(one)).by
-                by.setdefault(assumption.name, entries(assumed, one.finding.node))  # type: ignore[arg-type]
+        for variant in assumption.variants:
+            assumed = reader.assumed(facts, variant)
+            read.setdefault(assumption.name, assumed)
+            for one in [] if assumed is None else _suspected(assumed, rules, source, judged):
+                if not one.finding.conditional:
+                    key = one.rule.code, one.finding.node, one.finding.message
+                    by = found.setdefault(key, _Shown(one, assumed)).by
+                    by.setdefault(assumption.name, entries(assumed, one.finding.node))  # type: ignore[arg-type]
     known = {(one.rule.code, one.finding.node) for one in judged.suspicions if not one.finding.conditional}
     found = {key: one for key, one in found.items() if key[:2] not in known}
     usual = reader.assumed(facts, SINGLE) if found else None
@@ -133,16 +135,17 @@ def _under(
                 verdicts.setdefault(function, []).append(said)
         judged.support += _support(name, assumed, facts.tree, source, verdicts)
     return [
-        replace(one.suspicion, under=tuple(one.by), witness=_witness(read[next(iter(one.by))], one.suspicion))
+        replace(one.suspicion, under=tuple(one.by), witness=_witness(one.facts, one.suspicion))
         for one in found.values()
     ]
 
 
 @dataclass(slots=True)
 class _Shown:
-    """A suspicion, and the assumptions that show it, each with the functions that lead there."""
+    """A suspicion, what shows it, and the assumptions that do, each with the functions that lead there."""
 
     suspicion: Suspicion
+    facts: ModuleFacts | None
     by: dict[str, frozenset[ast.AST]] = field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ nobody can guess; whoever owns it can say.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from dtlint.dtypes.dtype import DTYPES
@@ -37,6 +37,11 @@ class Assumption:
     def targets(self) -> str:
         """The dtype of what losses compare with."""
         return self.other_targets or self.inputs
+
+    @property
+    def variants(self) -> tuple[Assumption, ...]:
+        """Itself; and under autocast the same with inputs as layers give them there, which are half."""
+        return (self,) if self.region is None else (self, replace(self, inputs=self.region[1]))
 
 
 SINGLE = Assumption("float32", "float32", "float32")

@@ -118,11 +118,12 @@ def seen(
             also = usual.of(call, scale)
             if also is None:
                 continue
-            notes = replayed(call, assumed, scale, files, limit)
-            found.calls["finished" if notes.finished else "broken off"] += scale == 1.0
-            found.ran |= notes.ran
-            new = {one for one in notes.happened if (one.kind, one.chain[0]) not in also}
-            (found.happened if scale in PLAIN_SCALES else found.enlarged).update(new)
+            for variant in assumed.variants:
+                notes = replayed(call, variant, scale, files, limit)
+                found.calls["finished" if notes.finished else "broken off"] += scale == 1.0
+                found.ran |= notes.ran
+                new = {one for one in notes.happened if (one.kind, one.chain[0]) not in also}
+                (found.happened if scale in PLAIN_SCALES else found.enlarged).update(new)
     return found
 
 

@@ -13,6 +13,7 @@ from dtlint.infer.domain.values import (
     TOP,
     Atom,
     Const,
+    Dtype,
     External,
     Function,
     Instance,
@@ -44,6 +45,7 @@ __all__ = [
     "named_parameters",
     "numbers",
     "open_parameters",
+    "usual_dtypes",
     "usual_numbers",
     "usual_parts",
 ]
@@ -167,6 +169,15 @@ def usual_numbers(definition: FunctionDefinition) -> dict[str, Value]:
         name: value
         for name, value in (definition.defaults or {}).items()
         if isinstance(value, Const) and type(value.value) is float and value.value not in (0.0, 1.0)
+    }
+
+
+def usual_dtypes(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:
+    """The parameters that are declared as dtypes, and are None, the default dtype, unless somebody says otherwise."""
+    return {
+        name: NONE
+        for name, value in (definition.defaults or {}).items()
+        if value == NONE and any(isinstance(one, Dtype) for one in choices(bound[name]))
     }
 
 
