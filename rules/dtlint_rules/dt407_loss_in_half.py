@@ -29,14 +29,17 @@ _LOSSES = {
     **dict.fromkeys(("CrossEntropyLoss", "NLLLoss"), 1),
 }
 """Losses, and how many of their first arguments are floating: class numbers are not."""
+_LOG_PROBABILITIES = dict.fromkeys(("log_softmax", "logsigmoid", "LogSoftmax", "LogSigmoid"), 1)
+"""What losses, and ratios of probabilities, are made of."""
+_COMPUTED = _LOSSES | _LOG_PROBABILITIES
 
 
 class LossInHalf(Rule):
-    """A loss computed in float16 or bfloat16.
+    """A loss, or the log-probabilities that it is made of, computed in float16 or bfloat16.
 
     ## What it does
-    Reports `F.mse_loss`, `F.cross_entropy` and their like, as functions and as modules, on tensors that are float16 or
-    bfloat16, outside of autocast, also where a call leads there.
+    Reports `F.mse_loss`, `F.cross_entropy` and their like, `F.log_softmax` and `F.logsigmoid`, as functions and as modules,
+    on tensors that are float16 or bfloat16, outside of autocast, also where a call leads there.
 
     Conditional, and so reported with `--preview` only: losses in functions that a caller may call under autocast, and those
     behind `if self.training:` in a program, for one that has cast its model to half may never train it.
@@ -44,7 +47,8 @@ class LossInHalf(Rule):
     ## Why it matters
     A loss sums or averages over all elements. In float16 a squared error of 256 or more is inf, and a mean of small
     errors loses those below 6e-8; in bfloat16 the result has 8 bits, so that a loss of 2.01 and one of 2.0 are the same
-    number. Autocast computes losses in float32 for that reason; a model that is cast itself does not.
+    number. The ratio of two probabilities is the exponential of a difference of logarithms: of two around -10 bfloat16
+    knows that to 6%. Autocast computes these in float32 for that reason; a model that is cast itself does not.
 
     ## Example
     ```python
@@ -74,18 +78,23 @@ class LossInHalf(Rule):
 
     code, name = "DT407", "loss-in-half"
     fix = Applicability.UNSAFE
-    triggers = attributes(_LOSSES)
+    triggers = attributes(_COMPUTED)
     needs = (TORCH, HALF)
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
         for seen in facts.operations(_is_of_half):
             operation, node = seen.what, seen.node
-            count = _LOSSES[last_name_of(operation)]
-            half = min(dtypes_of(operation.args[0]))
-            squares = last_name_of(operation) == "mse_loss" and half == "float16"
-            digits = "three" if half == "float16" else "two"
-            harm = "where the square of 256 is inf" if squares else f"which keeps {digits} digits of it"
-            finding = found(seen, f"The loss is computed in {half}, {harm}", "Compute the loss in float32: `.float()`")
+            name = last_name_of(operation)
+            count, half = _COMPUTED[name], min(dtypes_of(operation.args[0]))
+            digits = f"which keeps {'three' if half == 'float16' else 'two'} digits of"
+            if name in _LOG_PROBABILITIES:
+                text = f"The log-probabilities are computed in {half}, {digits} them"
+                help = "Compute them in float32: `.float()`"
+            else:
+                squares = name == "mse_loss" and half == "float16"
+                harm = "where the square of 256 is inf" if squares else f"{digits} it"
+                text, help = f"The loss is computed in {half}, {harm}", "Compute the loss in float32: `.float()`"
+            finding = found(seen, text, help)
             finding.conditional = not dtypes_of(operation.result) or (
                 bool(operation.calls) and _trains(facts, operation)
             )
@@ -95,7 +104,7 @@ class LossInHalf(Rule):
 
 
 def _is_of_half(operation: Operation) -> bool:
-    count = _LOSSES.get(last_name_of(operation), 0)
+    count = _COMPUTED.get(last_name_of(operation), 0)
     given = operation.args[:count]
     halves = count > 0 and len(given) == count and all(only(value, LOW_PRECISION) for value in given)
     return halves and operation.error is None and dtypes_of(operation.result) <= LOW_PRECISION

@@ -58,9 +58,9 @@ def _is_open(value: Value, own: frozenset[str]) -> bool:
 
 
 def _is_loss(op: str) -> bool:
-    """Is it one of torch's losses, for which float32 is right?"""
-    last = op.rpartition(".")[2]
-    return "loss" in last.lower() or "cross_entropy" in last or last == "kl_div"
+    """Is it one of torch's losses, or gives it the log-probabilities that they are made of? float32 is right for these."""
+    last = op.rpartition(".")[2].lower()
+    return "loss" in last or "cross_entropy" in last or last in ("kl_div", "log_softmax", "logsoftmax", "logsigmoid")
 
 
 def _is_cast(op: str, operands: Sequence[Value]) -> bool:
