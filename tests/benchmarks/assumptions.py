@@ -188,7 +188,7 @@ def tally(kind: str, shown: Seen, found: Sequence[Report], usual: Sequence[Repor
     ahead = AHEAD if kind == "broke" else 0
     told = {one.chain[0] for one in everywhere if any(report.covers(one.chain, ahead) for report in said)}
     judged = [one for one in found if one.kind == kind and one.covers(shown.ran)]
-    shown_by = {"broke": ("broke", "lost"), "left": ("left", "passed")}.get(kind, (kind,))
+    shown_by = {"broke": ("broke", "lost", "rounded"), "left": ("left", "passed")}.get(kind, (kind,))
     proofs = [one for one in shown.happened | shown.enlarged if one.kind in shown_by]
     true = [one for one in judged if any(one.covers(proof.chain, ahead) for proof in proofs)]
     return Tally({one.chain[0]: one for one in everywhere}, told, judged, true, len(cpu))

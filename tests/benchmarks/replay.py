@@ -11,6 +11,8 @@ Each operator that the call leads to is noted with the lines of the package that
 - **broke**: it gave inf or NaN of what was finite, where no operator of that line does in float32, of the same arguments. For
   integers: the result is not that of int64.
 - **lost**: it was given a number that is 0, 1 or inf in the assumed dtype, and is not.
+- **rounded**: it is a loss, or gives log-probabilities, of which the assumed dtype does not have four digits: some number is
+  off by more than 1e-4 of what float32 gives.
 """
 
 from __future__ import annotations
@@ -176,6 +178,8 @@ class _Watch(TorchFunctionMode):
         if self.dtype.is_floating_point:
             if self.dtype in before and any(_is_lost(one, self.dtype) for one in tree_flatten((args[1:], kwargs))[0]):
                 self.notes.happened.add(Happening("lost", chain, name))
+            if _is_loss(name) and self.dtype in before and _is_rounded(func, args, kwargs, result):
+                self.notes.happened.add(Happening("rounded", chain, name))
         elif name in _WHOLE_NUMBERS and _wraps(func, args, result, self.dtype):
             self.notes.happened.add(Happening("broke", chain, name))
         return result
@@ -287,6 +291,22 @@ def _finite(tensor: torch.Tensor) -> bool:
 def _rounded(number: float, dtype: torch.dtype) -> float:
     with torch._C.DisableTorchFunction():
         return float(torch.tensor(number, dtype=torch.float64).to(dtype))
+
+
+def _is_loss(name: str) -> bool:
+    return "loss" in name or "cross_entropy" in name or name in ("kl_div", "log_softmax", "logsigmoid", "log_sigmoid")
+
+
+def _is_rounded(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
+    """Is a result off by more than float32 would be?"""
+
+    def widened(one: Any) -> Any:
+        return one.float() if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+
+    with suppress(Exception):
+        exact = func(*tree_map(widened, args), **tree_map(widened, kwargs))
+        return not torch.allclose(result.float(), exact.float(), rtol=1e-4, atol=1e-8, equal_nan=True)
+    return False
 
 
 def _is_lost(value: Any, dtype: torch.dtype) -> bool:
