@@ -218,6 +218,10 @@ class Table:
         """
         return device == "cpu" and CODES[dtype] in self._data["kernels"].get(op, "")
 
+    def lacks_kernels(self, op: str, dtype: str) -> bool:
+        """Does the op raise "not implemented for" on the CPU and on CUDA alike, when its operands are of this dtype?"""
+        return CODES[dtype] in self._data["kernels of neither"].get(op, "")
+
     def autocast(self, device: str, op: str) -> str | None:
         """What autocast does with an op on a device.
 

@@ -249,7 +249,7 @@ _LOSSES = frozenset(
 )
 _INDEXING = frozenset(
     {"embedding", "embedding_bag", "index_select", "gather", "scatter", "scatter_add", "index_add"}
-) | (frozenset({"take", "take_along_dim", "index_copy", "index_fill", "Embedding", "EmbeddingBag"}))
+) | (frozenset({"take", "take_along_dim", "index_copy", "index_fill", "bincount", "Embedding", "EmbeddingBag"}))
 
 
 WRITES = {

@@ -118,8 +118,15 @@ class LossTargetDtype(Rule):
                 continue  # one of several losses, by what may have decided the target as well
             last = op.rpartition(".")[2]
             if target is None or wanted is None:
-                dtypes = " and ".join(listed(one.dtypes) for one in tensors(seen.what) if one.dtypes)
-                yield finding(seen, None, f"`{last}` raises for {dtypes}", "Cast the target to the dtype that it takes")
+                dtypes = list(dict.fromkeys(listed(one.dtypes) for one in tensors(seen.what) if one.dtypes))
+                if len(dtypes) == 1:
+                    text, help = f"`{last}` raises for {dtypes[0]}", "Cast the input and the target with `.float()`"
+                else:
+                    text, help = (
+                        f"`{last}` raises for {' and '.join(dtypes)}",
+                        "Cast the target to the dtype that it takes",
+                    )
+                yield finding(seen, None, text, help)
                 continue
             cast = "long()" if op in _OF_CLASSES else _as_input(op, operand(seen.what))
             yield finding(

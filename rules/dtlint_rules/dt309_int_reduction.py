@@ -26,6 +26,26 @@ _FLOATING_ALONE = frozenset(
     | {"nn.functional.normalize", "nn.functional.cosine_similarity", "cosine_similarity", "renorm", "multinomial"}
 )
 """What torch refuses for integers and bools."""
+_NO_KERNEL = (
+    *(
+        "elu",
+        "selu",
+        "celu",
+        "gelu",
+        "silu",
+        "mish",
+        "glu",
+        "leaky_relu",
+        "prelu",
+        "softplus",
+        "softshrink",
+        "hardshrink",
+    ),
+    *("hardswish", "hardsigmoid", "logsigmoid", "layer_norm", "group_norm", "batch_norm", "instance_norm", "rms_norm"),
+    *("avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "grid_sample", "lerp"),
+    *("bernoulli", "normal_", "uniform_", "eigh", "eigvalsh", "cholesky", "lu_factor", "hypot", "logaddexp", "frac"),
+)
+"""Some of what has kernels for floating tensors alone, by the operator table, for which files are read at all."""
 _NOT_OF_BOOL = frozenset({"argmax", "argmin"})
 _DTYPE = {
     **dict.fromkeys(("softmax", "log_softmax"), 2),
@@ -37,11 +57,12 @@ _PROMOTING = frozenset({"cosine_similarity", "nn.functional.cosine_similarity"})
 
 
 class IntReduction(Rule):
-    """A mean, a deviation, a norm or a softmax is taken of integers or bools.
+    """A mean, a norm, a softmax, an activation or a normalization of integers or bools.
 
     ## What it does
     Reports `mean`, `std`, `var`, `norm`, `quantile`, `softmax`, `cdist` and their kin on a tensor that is an integer or a
-    bool one, without `dtype=`; and `argmax` of a bool tensor.
+    bool one, without `dtype=`; what has no kernel for it on the CPU and on CUDA, as `F.gelu`, `F.layer_norm` and
+    `F.avg_pool2d`; and `argmax` of a bool tensor.
 
     ## Why it matters
     They raise: "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got:
@@ -74,7 +95,7 @@ class IntReduction(Rule):
 
     code, name, severity = "DT309", "int-reduction", Severity.ERROR
     fix = Applicability.SAFE
-    triggers = attributes((*_FLOATING_ALONE, *_NOT_OF_BOOL))
+    triggers = attributes((*_FLOATING_ALONE, *_NO_KERNEL, *_NOT_OF_BOOL))
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
@@ -86,6 +107,8 @@ class IntReduction(Rule):
             if subject.node is not None and not seen.what.op.startswith("torch.Tensor."):
                 fix = partial(cast_fix, subject.node, "float()", Applicability.SAFE)
             text = f"`{name}` raises for {listed(subject.dtypes)}: it takes floating tensors"
+            if not _is_wrong(seen.what):
+                text = f"`{name}` has no kernel for {listed(subject.dtypes)}: it raises"
             yield finding(seen, None, text, "Cast first: `.float()`", fix=fix)
 
 

@@ -176,6 +176,15 @@ def test_kernels_that_the_cpu_lacks() -> None:
     assert not table.lacks_kernel("torch.linalg.inv", "float16", device="cuda")
 
 
+def test_kernels_that_cuda_lacks_too() -> None:
+    table = load()
+    assert table.lacks_kernels("torch.linalg.inv", "float16")
+    assert table.lacks_kernels("torch.nn.functional.gelu", "uint8")
+    assert table.lacks_kernels("torch.nn.AvgPool2d", "int32")
+    assert not table.lacks_kernels("torch.fft.fft", "float16")  # CUDA has one
+    assert not table.lacks_kernels("torch.cdist", "float16")  # nor does the CPU raise for many points
+
+
 def test_the_table_says_where_it_was_learned() -> None:
     assert load().torch_version.startswith(LATEST)
     assert "CPU" in load().note

@@ -54,7 +54,7 @@ PROGRAMS = {
             a = x + y  # the dtypes of `x` and `y` promoted
             b = x * 0.5 + y  # the dtypes of `x` and `y` promoted, if all are floating
             c = a.to(y.dtype)  # the dtype of `y`
-            d = x @ y  # the dtype of `x`, unless that is bool, outside autocast
+            d = x @ y  # the dtype of `x`, outside autocast
             g = y * x.mean()  #
             k = F.poisson_nll_loss(x, y)  #
             h = x.float()[0] + y  #
@@ -158,7 +158,7 @@ PROGRAMS = {
     "a region of its own": """
         def run(x: torch.Tensor):
             with torch.autocast("cpu", enabled=False):
-                a = x @ x  # the dtype of `x`, unless that is bool, outside autocast
+                a = x @ x  # the dtype of `x`, outside autocast
                 b = a.sum(-1)  # the dtype of `x`, if that is floating, outside autocast
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 c = x.reshape(4, 4)  # the dtype of `x`

@@ -11,6 +11,7 @@ import torch
 
 from dtlint.dtypes.learn.audit import audited
 from dtlint.dtypes.learn.autocast import Autocast
+from dtlint.dtypes.learn.cuda import lacking_on_cuda
 from dtlint.dtypes.learn.database import database_ops
 from dtlint.dtypes.learn.extras import extra_ops
 from dtlint.dtypes.learn.kernels import lacking_kernels
@@ -64,6 +65,7 @@ class _Learner:
             "autocast": self._autocast.lists(),
             "aten": dict(sorted(self._autocast.aten.items())),
             "kernels": dict(sorted(self._kernels.items())),
+            "kernels of neither": dict(sorted(lacking_on_cuda(self._kernels).items())),
             "ops": aliased(self.ops),
         }
 

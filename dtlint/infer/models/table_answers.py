@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.dtypes.dtype import COMPLEX, DTYPES, Category
 from dtlint.dtypes.promotion import promote
-from dtlint.dtypes.table import DTYPE, UNKNOWN, Outcome, load
+from dtlint.dtypes.table import DTYPE, NUMBER, UNKNOWN, Outcome, load
 from dtlint.infer.domain.lattice import join, join_dtypes, join_symbols
 from dtlint.infer.domain.values import TOP, Atom, Many, Region, Symbol, Tensor, Tuple, Value
 from dtlint.infer.models.autocast_policies import as_cast, is_listed, policies_for
@@ -295,8 +295,8 @@ def _with_atoms(
                 now = given if policy is None else [as_cast(argument, policy, region, given) for argument in given]
                 for outcome in _outcomes(question, now):
                     if outcome.error is not None:
-                        if outcome.is_of_cpu and question.device != "cpu" and not _decomposes(op, given):
-                            return None  # the table was learned there; a GPU may have the kernel
+                        if not _holds(outcome, question, now) and not _decomposes(op, given):
+                            return None
                         refused = Refusal(outcome.error)
                         continue
                     if not outcome.known:
@@ -332,7 +332,7 @@ def _refused_however_cast(question: Question, given: Sequence[Any]) -> Refusal |
     for policy, region in _CASTS:
         now = [as_cast(argument, policy, region, given) for argument in given]
         for outcome in _outcomes(question, now):
-            if outcome.error is None or (outcome.is_of_cpu and question.device != "cpu"):
+            if outcome.error is None or not _holds(outcome, question, now):
                 return None
             found = Refusal(outcome.error)
     return found
@@ -424,6 +424,14 @@ _DECOMPOSITIONS = frozenset(
     | {"lu", "lu_factor", "matrix_rank", "pinv", "pinverse", "qr", "slogdet", "solve", "svd", "svdvals", "cholesky_ex"}
 )
 """Ops that torch documents for float32, float64 and their complex counterparts alone, whatever the device."""
+
+
+def _holds(outcome: Outcome, question: Question, given: Sequence[Any]) -> bool:
+    """Does an error hold where the operands lie? The table was learned on the CPU; of CUDA it has what lacks kernels there."""
+    if not outcome.is_of_cpu or question.device == "cpu":
+        return True
+    tensors = {one[0] for one in given if isinstance(one, tuple) and len(one) == 2 and one[1] not in (NUMBER, DTYPE)}
+    return len(tensors) == 1 and load().lacks_kernels(question.op, str(*tensors))
 
 
 def _decomposes(op: str, given: Sequence[Any]) -> bool:
