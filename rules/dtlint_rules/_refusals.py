@@ -7,6 +7,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.dtypes.dtype import DTYPES, FLOATING, LOW_PRECISION, Category
+from dtlint.dtypes.table import load
 from dtlint.infer.domain.values import Many, Region, Tensor, Tuple, Value
 from dtlint.rule import Finding
 from dtlint_rules._facts import op_name, origin
@@ -302,7 +303,7 @@ def _code(operation: Operation, error: str) -> str:
     if len(dtypes) > 1:
         return "DT301"
     if dtypes[0] in LOW_PRECISION:
-        return "DT311"
+        return "DT315" if load().lacks_kernels(operation.op, "float32") else "DT311"
     return "DT309" if DTYPES[dtypes[0]].category < Category.FLOAT else "DT315"
 
 

@@ -48,6 +48,19 @@ def test_an_operator_that_refuses_two_dtypes_is_reported_with_the_assumption() -
     assert (one.code, one.message) == ("DT301", "Under half: `@` raises for float32 and float16")
 
 
+def test_a_function_that_refuses_every_floating_tensor_is_given_none() -> None:
+    hashing = """
+        import torch
+
+
+        def hashed(keys: torch.Tensor) -> torch.Tensor:
+            keys = keys ^ (keys >> 16)
+            return keys * 2146121005
+    """
+    assert found(hashing, "half", "double") == []
+    assert found(hashing.replace("keys ^ (keys >> 16)", "keys + 1"), "half", "double") == [("DT402", 7)]
+
+
 def test_each_place_is_reported_once_whichever_assumptions_show_it() -> None:
     assert found(ATTENTION, "half", "bfloat16") == [("DT301", 7)]
     mask = """
