@@ -122,7 +122,14 @@ def _under(
                     by.setdefault(assumption.name, entries(assumed, one.finding.node))  # type: ignore[arg-type]
     known = {(one.rule.code, one.finding.node) for one in judged.suspicions if not one.finding.conditional}
     found = {key: one for key, one in found.items() if key[:2] not in known}
-    usual = reader.assumed(facts, SINGLE) if found else None
+    led = [one.by.values() for one in found.values()]
+    # What nothing is known to lead to, any function may.
+    only = (
+        None
+        if any(not each for ways in led for each in ways)
+        else {one for ways in led for each in ways for one in each}
+    )
+    usual = reader.assumed(facts, SINGLE, only) if found else None
     if usual is not None:
         usually = _suspected(usual, rules, source, judged)
         usually = [one for one in usually if not one.finding.conditional]

@@ -128,17 +128,20 @@ class Reader:
         if self.disk is not None:
             self.rests_on[str(path)] = self.disk.digest(path)
 
-    def assumed(self, facts: ModuleFacts, assumption: Assumption) -> ModuleFacts | None:
+    def assumed(
+        self, facts: ModuleFacts, assumption: Assumption, only: Collection[ast.AST] | None = None
+    ) -> ModuleFacts | None:
         """What is known of the file that was read last, under an assumption; None where it could not be read to its end.
 
         Args:
             facts: what is known of it without one.
+            only: the functions that are asked for; None: all.
         """
         path: Path | None = facts.module.path
         reading = self._readings.get(() if path is None else roots_of(path))
         if reading is None or facts.broken_off is not None:
             return None
-        found = reading.assumed(facts, assumption)
+        found = reading.assumed(facts, assumption, only)
         found.declared, found.settings_file = facts.declared, facts.settings_file
         return found
 

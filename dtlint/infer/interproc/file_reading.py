@@ -130,11 +130,14 @@ class FileReading:
         facts.broken_off = facts.broken_off or reading.broken_off
         return facts, self._rests_on(info)
 
-    def assumed(self, plain: ModuleFacts, assumption: Assumption) -> ModuleFacts:
+    def assumed(
+        self, plain: ModuleFacts, assumption: Assumption, only: Collection[ast.AST] | None = None
+    ) -> ModuleFacts:
         """What the public definitions of a file show under an assumption.
 
         Args:
             plain: what it shows without one; it is the file that was read last.
+            only: the functions and methods that are asked for; None: all.
         """
         info: ModuleInfo = plain.module
         ctx = self._context
@@ -158,7 +161,7 @@ class FileReading:
             def wanted(node: Any) -> bool:
                 return (is_public(node) or node in hooks) and not called_by_pytest(info.path, node)
 
-            self._read_definitions(info, reading, wanted)
+            self._read_definitions(info, reading, wanted, only)
         except (RecursionError, TooLong) as error:
             facts.broken_off = type(error)
         finally:
@@ -212,7 +215,11 @@ class FileReading:
                 ctx.frame = usual
 
     def _read_definitions(
-        self, info: ModuleInfo, reading: OpenContexts, wanted: Callable[[Any], bool] = lambda node: True
+        self,
+        info: ModuleInfo,
+        reading: OpenContexts,
+        wanted: Callable[[Any], bool] = lambda node: True,
+        only: Collection[ast.AST] | None = None,
     ) -> None:
         """Read the definitions of a module that was run; the state is as before afterwards."""
         ctx, store = self._context, self._context.store
@@ -220,7 +227,7 @@ class FileReading:
         ctx.frame = Frame(store.address(None, info.name, "module"), None, info, mark=mark)
         try:
             with suppress(NeverReturns):
-                reading.read_definitions(ctx, wanted)
+                reading.read_definitions(ctx, wanted, only)
         finally:
             store.undo(mark)
             ctx.frame, ctx.recorder = usual, self._recording

@@ -52,7 +52,7 @@ from dtlint.source.definitions import classes, functions, nested_classes
 from dtlint.source.examples import examples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from collections.abc import Mapping as MappingOf
 
     from dtlint.dtypes.assumption import Assumption
@@ -225,11 +225,17 @@ class OpenContexts(Recorder):
         ctx.modules.run_main(ctx, self.main)
         self.read_definitions(ctx)
 
-    def read_definitions(self, ctx: Context, wanted: Callable[[Any], bool] = lambda node: True) -> None:
+    def read_definitions(
+        self,
+        ctx: Context,
+        wanted: Callable[[Any], bool] = lambda node: True,
+        only: Collection[ast.AST] | None = None,
+    ) -> None:
         """Read everything that the module defines, behind its body.
 
         Args:
             wanted: is a function, a class or one of its methods to be read?
+            only: the functions and methods to which the reading is confined; what others give them is as it would be.
         """
         self._begin(ctx)
         modules: Program = ctx.modules  # type: ignore[assignment]
@@ -247,7 +253,8 @@ class OpenContexts(Recorder):
                 self._entries.update(methods)
         if self._asks_for_certain_kinds:
             self._learn_kinds(ctx, [*alone, *methods])
-        self._read_until_nothing_changes(ctx, [*alone, *methods])
+        entries = [one for one in (*alone, *methods) if only is None or one[0].node in only]
+        self._read_until_nothing_changes(ctx, entries)
 
     def within(self, ctx: Context, ask: Callable[[], None]) -> None:
         """Do what functions of the library do when they are read: ask for something in modules that have not been run."""
