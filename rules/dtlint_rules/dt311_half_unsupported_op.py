@@ -148,7 +148,7 @@ class HalfUnsupportedOp(Rule):
 
     code, name = "DT311", "half-unsupported-op"
     fix = Applicability.UNSAFE
-    triggers = (*attributes(_OPS), "antialias")
+    triggers = (*attributes(_OPS), "antialias", "*matrix_power")
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
@@ -187,6 +187,11 @@ def _why(operation: Operation) -> str | None:
         antialias = operand(operation, 7, "antialias")
         on = antialias is not None and antialias.value == Const(True)
         return "with antialias has no kernel for float16 and bfloat16 on CPU" if on else None
+    if op in ("matrix_power", "linalg.matrix_power"):
+        power = operand(operation, 1, "n")
+        number = power.value.value if power is not None and isinstance(power.value, Const) else 0
+        is_inverse = isinstance(number, int) and number < 0
+        return "with a negative power inverts, which refuses float16 and bfloat16" if is_inverse else None
     cast = op in _IN_AUTOCAST and isinstance(operation.region, Region) and operation.region.enabled is not False
     return None if cast else _OPS.get(op)
 
