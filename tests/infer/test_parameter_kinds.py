@@ -43,6 +43,7 @@ def test_what_torch_refuses_for_whole_numbers_makes_it_floating(body: str) -> No
         ("return x - y", Kind.OPERAND),
         ("return x.exp() if isinstance(x, torch.Tensor) else x", Kind.OPERAND),
         ("return x", Kind.OPEN),
+        ("return y.gather(1, x[0])", Kind.OPEN),  # one of several tensors
         ("return x.to(y)", Kind.OPERAND),  # a module can be moved, too
         ("x = y(x); return x.exp()", Kind.OPEN),
         ("return [x.exp() for x in y]", Kind.OPEN),
@@ -57,6 +58,10 @@ def test_what_leaves_open_what_it_holds(body: str, expected: Kind) -> None:
     [
         "return y[x]",
         "return y.masked_fill(x, 0.0)",
+        "return y.masked_fill(x[:, None].expand(-1, 4), 0.0)",
+        "return y.scatter_add(0, x.unsqueeze(-1).expand_as(y), y)",
+        "return y.gather(dim=1, index=x[..., None])",
+        "return x ^ (x >> 16)",
         "return torch.where(x, y, 0)",
         "return y.gather(1, x)",
         "return torch.index_select(y, 0, x)",

@@ -84,6 +84,7 @@ _INTEGERS = frozenset({"int", "long", "short", "int8", "int16", "int32", "int64"
 _KEEPING = frozenset({"sum", "cumsum", "max", "min", "amax", "amin", "item", "cpu", "detach"})
 """What gives whole numbers of whole ones."""
 _OPTIONS = frozenset({"dtype", "device"})
+_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
 _ASKING = frozenset({"isinstance", "hasattr", "type", "is_tensor", "callable"})
 """Functions by which a program tells kinds of values apart."""
 _INDICES_AT = {
@@ -302,6 +303,8 @@ def _whole(node: ast.AST) -> Iterator[str]:
                 yield one.id
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         yield from _within_arithmetic(node.operand)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, _OF_BITS):
+        yield from (one.id for one in (node.left, node.right) if isinstance(one, ast.Name))
     elif isinstance(node, ast.Call):
         func, last = node.func, _last(node.func)
         if isinstance(func, ast.Name) and last == "int":
@@ -325,10 +328,35 @@ def _looked_up(call: ast.Call, last: str) -> Iterator[str]:
     if place is None or (path_of(func) or "").startswith("self."):
         return
     place += (name in _BY_DIMENSION or name == "scatter_reduce") - (is_method and place > 0)
-    if place < len(call.args) and isinstance(one := call.args[place], ast.Name):
-        yield one.id
+    looked_up = [word.value for word in call.keywords if word.arg == ("index" if name in _BY_DIMENSION else "mask")]
+    for one in (*call.args[place : place + 1], *looked_up):
+        yield from _viewed(one)
 
 
+def _viewed(node: ast.expr) -> Iterator[str]:
+    """The variable of which an expression is a view, `y[:, None].expand(-1, n)`."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+            node = node.func.value
+        elif isinstance(node, ast.Subscript) and _only_reshapes(node.slice):
+            node = node.value
+        else:
+            return
+    yield node.id
+
+
+def _only_reshapes(index: ast.expr) -> bool:
+    """`[:, None]`, and not `[0]`, which may be one of several tensors."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(
+        isinstance(one, ast.Slice) or (isinstance(one, ast.Constant) and one.value in (None, ...)) for one in parts
+    )
+
+
+_VIEWS = frozenset(
+    {"expand", "expand_as", "flatten", "permute", "repeat", "reshape", "squeeze", "t", "transpose", "unsqueeze", "view"}
+    | {"view_as", "contiguous"}
+)
 _NAMESPACES = ("torch.", "F.", "nn.")
 
 

@@ -34,7 +34,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import hooks, layer_arguments, plain_tensors
 from dtlint.infer.models.mappings import of_mapping_or_pairs
-from dtlint.infer.models.ops import ask, default_dtypes
+from dtlint.infer.models.ops import ask, default_dtypes, tell_refusal
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -401,7 +401,8 @@ def _by_table(ctx: Context, last: str, weight: Value, receiver: Ref, arguments: 
     if args and isinstance(args[0], Unknown):
         args[0] = Tensor(args[0].dtypes, args[0].symbol)
     if last in _RECURRENT or last in _CELLS:
-        args = args[:1]  # a state has the dtype of the input, or the call raises
+        _check_state(ctx, last, weight, args[:1], arguments.get(1, "hx"))
+        args = args[:1]
         keywords = {}
     if args and (last in _RECURRENT or last in _CELLS or last in _ATTENTIVE):
         args = [_with_dimensions(one) for one in args]
@@ -429,6 +430,19 @@ def _by_table(ctx: Context, last: str, weight: Value, receiver: Ref, arguments: 
     return result
 
 
+def _check_state(ctx: Context, last: str, weight: Value, given: list[Value], state: Value | None) -> None:
+    """A state has the dtype of the weights, or the call raises, outside autocast."""
+    region = ctx.ambient("region")
+    if state is None or not (region == NONE or (isinstance(region, Region) and region.enabled is False)):
+        return
+    items = [_operand(ctx, one) for one in (state.items if isinstance(state, Tuple) else (state,))]
+    if not isinstance(weight, Tensor) or not weight.dtypes:
+        return
+    if any(isinstance(one, Tensor) and one.dtypes and one.dtypes.isdisjoint(weight.dtypes) for one in items):
+        tell_refusal(ctx, f"torch.nn.{last}", [weight, *given, *items], _OTHER_STATE)
+
+
+_OTHER_STATE = "Input and hidden tensors are not the same dtype"
 _SETTINGS = ("reduction", "return_indices", "start_dim", "end_dim", "size_average", "reduce")
 """What of a constructor's arguments decides a result's dimensions, or whether there are several."""
 

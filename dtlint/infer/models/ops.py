@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Context
 
-__all__ = ["GOES_ON", "ask", "default_dtypes", "is_op", "refusal", "refusal_as"]
+__all__ = ["GOES_ON", "ask", "default_dtypes", "is_op", "refusal", "refusal_as", "tell_refusal"]
 
 _ALL_FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
@@ -117,6 +117,14 @@ def ask(
         error = _of_class_weights(ctx, operands, keywords) if op in _CROSS_ENTROPY else None
         ctx.recorder.operation(op, operands, keywords, None if error else result, error, ctx)
     return result
+
+
+def tell_refusal(ctx: Context, op: str, operands: Sequence[Value], message: str) -> None:
+    """Record that an op raises for its operands, of which the table does not know."""
+    if ctx.recorder is not None:
+        ctx.recorder.operation(op, operands, {}, None, message, ctx)
+    else:
+        ctx.semantics.tells()  # to whom it is recorded later
 
 
 def _as_if_mended(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
