@@ -132,16 +132,8 @@ def _under(
     usual = reader.assumed(facts, SINGLE, only) if found else None
     if usual is not None:
         usually = _suspected(usual, rules, source, judged)
-        usually = [one for one in usually if not one.finding.conditional]
-        known = {(one.rule.code, one.finding.node) for one in usually}
-        raising = [one.finding.node for one in usually if consequence(one.rule, one.finding) is Verdict.RAISES]
-        # A function that raises for float32 as well is given something else: an index, a hash.
-        others = set(map(facts.around.function, raising)) - {None}
-        found = {
-            key: one
-            for key, one in found.items()
-            if key[:2] not in known and facts.around.function(key[1]) not in others
-        }
+        known = {(one.rule.code, one.finding.node) for one in usually if not one.finding.conditional}
+        found = {key: one for key, one in found.items() if key[:2] not in known}
     for name, assumed in read.items():
         verdicts: dict[ast.AST, list[Verdict]] = {}
         for shown in found.values():

@@ -262,6 +262,9 @@ WRITES = {
 """What writes into a tensor by index, and the place of what is written."""
 
 
+_OF_MASKS = frozenset({"where", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"})
+
+
 def is_layer(operation: Operation) -> bool:
     """Is it a layer of torch.nn that is called?"""
     return operation.op.startswith("torch.nn.") and operation.op[9:10].isupper()
@@ -285,7 +288,7 @@ def _code(operation: Operation, error: str) -> str:
     plain, dtypes = last.rstrip("_"), _dtypes(operation)
     if "unsafe to autocast" in error:
         return "DT207"
-    if (plain.startswith("masked_") and "mask" in error) or plain == "where" or "on a bool tensor" in error:
+    if (plain.startswith("masked_") and "mask" in error) or plain in _OF_MASKS or "on a bool tensor" in error:
         return "DT308"
     if "destination" in error or (plain in WRITES and ("src" in error or "source" in error)):
         return "DT305"
