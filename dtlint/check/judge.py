@@ -118,18 +118,15 @@ def _under(
             for one in [] if assumed is None else _suspected(assumed, rules, source, judged):
                 if not one.finding.conditional:
                     key = one.rule.code, one.finding.node, one.finding.message
-                    by = found.setdefault(key, _Shown(one, assumed)).by
-                    by.setdefault(assumption.name, entries(assumed, one.finding.node))  # type: ignore[arg-type]
+                    shown = found.setdefault(key, _Shown(one, assumed))
+                    leading = entries(assumed, one.finding.node)  # type: ignore[arg-type]
+                    shown.is_open |= not leading
+                    shown.by[assumption.name] = shown.by.get(assumption.name, frozenset()) | leading
     known = {(one.rule.code, one.finding.node) for one in judged.suspicions if not one.finding.conditional}
     found = {key: one for key, one in found.items() if key[:2] not in known}
-    led = [one.by.values() for one in found.values()]
-    # What nothing is known to lead to, any function may.
-    only = (
-        None
-        if any(not each for ways in led for each in ways)
-        else {one for ways in led for each in ways for one in each}
-    )
-    usual = reader.assumed(facts, SINGLE, only) if found else None
+    only = {one for shown in found.values() for leading in shown.by.values() for one in leading}
+    is_open = any(shown.is_open for shown in found.values())
+    usual = reader.assumed(facts, SINGLE, None if is_open else only) if found else None
     if usual is not None:
         usually = _suspected(usual, rules, source, judged)
         known = {(one.rule.code, one.finding.node) for one in usually if not one.finding.conditional}
@@ -154,6 +151,8 @@ class _Shown:
     suspicion: Suspicion
     facts: ModuleFacts | None
     by: dict[str, frozenset[ast.AST]] = field(default_factory=dict)
+    is_open: bool = False
+    """May other functions lead there?"""
 
 
 def _witness(facts: ModuleFacts | None, suspicion: Suspicion) -> tuple[tuple[Step, str], ...]:

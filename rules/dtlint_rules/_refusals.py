@@ -34,6 +34,7 @@ __all__ = [
     "refused",
     "short_op",
     "tensors",
+    "written",
 ]
 
 

@@ -235,14 +235,16 @@ def _uses_whole(node: ast.AST, name: str) -> bool:
 
 def _compares(test: ast.AST, name: str) -> bool:
     """`w < -128`, `w.max() <= 127`: is it about the values of a tensor, and not about its shape?"""
-    sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
-    for side in sides:
-        if isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in _EXTREMES:
+    if not isinstance(test, ast.Compare) or not any(isinstance(one, _ORDERS) for one in test.ops):
+        return False
+    for side in (test.left, *test.comparators):
+        while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in _EXTREMES:
             side = side.func.value
         if isinstance(side, ast.Name) and side.id == name:
             return True
     return False
 
 
-_EXTREMES = frozenset({"min", "max", "amin", "amax", "abs"})
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_EXTREMES = frozenset({"min", "max", "amin", "amax", "abs", "item"})
 _ASKING = frozenset({"dtype", "is_floating_point", "any", "all", "nonzero", "bool", "logical_not", "masked_fill"})

@@ -106,7 +106,9 @@ class CustomFunctionNoCustomFwd(Rule):
                 one.node for one in facts.methods("apply") if ast.unparse(one.node.func) == f"{owner.name}.apply"
             ]
             kept = bool(applied) and all(_is_off(facts, one) for one in applied)
-            if kept or not _saves(forward) or _casts(backward):
+            if kept or not _saves_given(forward) or _casts(backward):
+                continue
+            if not _gives(forward, product) or not _is_of_gradient(backward, gradient):
                 continue
             if not all(_leaves_autocast(facts, one) for one in (*forward.decorator_list, *backward.decorator_list)):
                 continue
@@ -125,11 +127,11 @@ def _leaves_autocast(facts: ModuleFacts, decorator: ast.expr) -> bool:
     """Is a decorator known, and has nothing to do with autocast?"""
     value = facts.without.value(decorator.func if isinstance(decorator, ast.Call) else decorator)
     if isinstance(value, Function):
-        return "autocast" not in ast.unparse(value.definition.node)
-    return isinstance(value, External) and value.name in _LEAVING
+        return "autocast" not in ast.unparse(value.definition.node) and not _casts(value.definition.node)
+    return isinstance(value, External) and value.name.startswith(_LEAVING) and not value.name.startswith(_AWARE)
 
 
-_LEAVING = frozenset({"builtins.staticmethod", "torch.autograd.function.once_differentiable"})
+_LEAVING = ("builtins.", "torch.", "typing.", "typing_extensions.", "functools.")
 
 
 def _is_off(facts: ModuleFacts, call: ast.Call) -> bool:
@@ -157,13 +159,41 @@ def _product(function: ast.FunctionDef | None) -> ast.expr | None:
     return min(found, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0)) if found else None
 
 
-def _saves(forward: ast.FunctionDef) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "save_for_backward" for node in ast.walk(forward))
+def _saves_given(forward: ast.FunctionDef) -> bool:
+    """Does it save what it was given, as it came?"""
+    given = {one.arg for one in (*forward.args.posonlyargs, *forward.args.args)[1:]}
+    given -= {one.id for one in ast.walk(forward) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    saved = [
+        one
+        for node in ast.walk(forward)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".save_for_backward")
+        for one in node.args
+    ]
+    return any(isinstance(one, ast.Name) and one.id in given for one in saved)
 
 
-def _casts(backward: ast.FunctionDef) -> bool:
-    """Does backward bring its operands to one dtype: by a method, or by a function that is given a dtype by position?"""
-    for node in ast.walk(backward):
+def _gives(forward: ast.FunctionDef, product: ast.expr) -> bool:
+    """Is the product what it gives, and not cast or written into something?"""
+    held = {
+        target.id
+        for node in ast.walk(forward)
+        if isinstance(node, ast.Assign) and node.value is product
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    given = [node.value for node in ast.walk(forward) if isinstance(node, ast.Return)]
+    return any(one is product or (isinstance(one, ast.Name) and one.id in held) for one in given)
+
+
+def _is_of_gradient(backward: ast.FunctionDef, product: ast.expr) -> bool:
+    """Is the product one of a gradient that it is given?"""
+    given = {one.arg for one in (*backward.args.posonlyargs, *backward.args.args)[1:]}
+    return any(isinstance(one, ast.Name) and one.id in given for one in ast.walk(product))
+
+
+def _casts(function: ast.AST) -> bool:
+    """Does a function bring its operands to one dtype: by a method, or by a function that is given a dtype by position?"""
+    for node in ast.walk(function):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr in _CASTS:
                 return True

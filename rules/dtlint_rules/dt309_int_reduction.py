@@ -10,10 +10,10 @@ from dtlint.infer.domain.values import NONE, Dtype
 from dtlint.rule import Finding, Rule
 from dtlint_rules._casting import BOOL, INTEGRAL, cast_fix, listed
 from dtlint_rules._needs import TORCH, attributes
-from dtlint_rules._refusals import finding, is_refused, once, operand, short_op
+from dtlint_rules._refusals import finding, is_refused, once, operand, short_op, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dtlint.infer.facts import ModuleFacts, Operation
     from dtlint.source.place import Place
@@ -103,12 +103,15 @@ class IntReduction(Rule):
             subject, name = operand(seen.what), short_op(seen.what).rpartition(".")[2]
             if subject is None or not subject.dtypes or not subject.dtypes <= INTEGRAL:
                 continue
-            fix = partial(_as_method, name)
+            fix: Callable[[Place], Fix] | None = partial(_as_method, name)
             if subject.node is not None and not seen.what.op.startswith("torch.Tensor."):
                 fix = partial(cast_fix, subject.node, "float()", Applicability.SAFE)
             text = f"`{name}` raises for {listed(subject.dtypes)}: it takes floating tensors"
             if not _is_wrong(seen.what):
-                text = f"`{name}` has no kernel for {listed(subject.dtypes)}: it raises"
+                if name.endswith("_"):
+                    continue  # what is written into integers is DT310's
+                # whether other operands are to be cast as well, or written into, is not known
+                text, fix = f"`{written(seen.what)}` has no kernel for {listed(subject.dtypes)}: it raises", None
             yield finding(seen, None, text, "Cast first: `.float()`", fix=fix)
 
 

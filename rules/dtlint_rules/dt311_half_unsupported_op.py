@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Edit, Fix, Span
 from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint.dtypes.table import load
 from dtlint.infer.domain.values import Const, Region, Tensor
 from dtlint.rule import Finding, Rule
 from dtlint_rules._fixes import operand_text
@@ -28,7 +29,7 @@ _NOWHERE = "has no kernel for float16 and bfloat16"
 _REFUSED = "refuses float16 and bfloat16"
 _FFT = "has no bfloat16 kernel, and a float16 one only on CUDA, for powers of 2"
 _COMPLEX = "refuses bfloat16"
-_FEW = "has no kernel for float16 and bfloat16 up to 25 rows"
+_FEW = "has no kernel for float16 and bfloat16 where both have up to 25 rows"
 _NO_KERNEL = (
     *("linalg.svd", "linalg.svdvals", "linalg.eigh", "linalg.eigvalsh", "linalg.eig", "linalg.eigvals", "linalg.qr"),
     *("linalg.solve", "linalg.cholesky", "linalg.cholesky_ex", "linalg.lu", "linalg.lu_factor", "linalg.det"),
@@ -66,11 +67,6 @@ _OPS = {
 """What lacks half kernels in torch 2.13, by the name behind `torch.`, and how. Measured on CPU; the messages of those that
 refuse, and MAGMA and cuSOLVER behind the others, are the same on CUDA."""
 
-_IN_AUTOCAST = frozenset({"cdist", "nn.functional.ctc_loss", "stft", "istft"}) | {
-    name for name in _OPS if name.startswith("fft.")
-}
-"""CUDA's autocast gives these float32; the rest takes what it gets."""
-
 _OF_ITS_DTYPE = frozenset(
     {
         *("linalg.inv", "inverse", "linalg.pinv", "pinverse", "linalg.cholesky", "cholesky", "cholesky_inverse"),
@@ -105,8 +101,8 @@ class HalfUnsupportedOp(Rule):
     ## What it does
     Reports `torch.quantile`, most of `torch.linalg`, `torch.fft`, `polar`, `view_as_complex`, `ctc_loss`, Bessel and a
     few other special functions, `nn.init.orthogonal_`, and `interpolate` with `antialias=True` on a tensor that is float16
-    or bfloat16; under an assumption `cdist` too, which takes half from 26 points on. A tensor that was cast to float32
-    before is fine.
+    or bfloat16, and `matrix_power` with a negative power; under an assumption `cdist` too, which takes half from 26 points
+    on if p is 2. A tensor that was cast to float32 before is fine.
 
     Conditional, and so reported with `--preview` only: a tensor whose dtype the caller decides, in a function that casts
     to that dtype, and so expects others than float32; and a Fourier transform of float16 that need not be on the CPU.
@@ -183,6 +179,12 @@ _HELP = "Compute in float32: cast the operand with `.float()`, and the result ba
 def _why(operation: Operation) -> str | None:
     """What the op lacks in half, in the region in force; None for every other op."""
     op = short_op(operation)
+    region = operation.region if isinstance(operation.region, Region) else None
+    inner = "linalg.inv" if op.endswith("matrix_power") else op
+    if region is not None and region.enabled is not False:
+        device = region.device or "cuda"
+        if load().autocast(device, f"torch.{inner}") is not None:
+            return None  # autocast casts it, or what it calls
     if op == "nn.functional.interpolate":
         antialias = operand(operation, 7, "antialias")
         on = antialias is not None and antialias.value == Const(True)
@@ -192,8 +194,17 @@ def _why(operation: Operation) -> str | None:
         number = power.value.value if power is not None and isinstance(power.value, Const) else 0
         is_inverse = isinstance(number, int) and number < 0
         return "with a negative power inverts, which refuses float16 and bfloat16" if is_inverse else None
-    cast = op in _IN_AUTOCAST and isinstance(operation.region, Region) and operation.region.enabled is not False
-    return None if cast else _OPS.get(op)
+    if op == "cdist":
+        return _of_distances(operation)
+    return _OPS.get(op)
+
+
+def _of_distances(operation: Operation) -> str | None:
+    """`cdist` multiplies matrices from 26 points on, or where it is told to, if p is 2."""
+    power, mode = operand(operation, 2, "p"), operand(operation, 3, "compute_mode")
+    if power is not None and power.value not in (Const(2), Const(2.0)):
+        return f"{_NOWHERE} where p is not 2" if isinstance(power.value, Const) else None
+    return None if mode is not None and mode.value == Const("use_mm_for_euclid_dist") else _FEW
 
 
 def _may_run(operation: Operation) -> bool:

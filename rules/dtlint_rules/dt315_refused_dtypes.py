@@ -21,8 +21,9 @@ class RefusedDtypes(Rule):
     """An op gets a tensor of a dtype that it does not have.
 
     ## What it does
-    Reports a call whose operand has a dtype that the code shows, and that torch refuses on every device: real numbers in
-    what is for complex ones, integers in what makes complex ones. Ops are looked up in the table of what torch does.
+    Reports a call whose operand has a dtype that the code shows, and that torch refuses on the CPU and on CUDA alike: real
+    numbers in what is for complex ones, integers in what makes complex ones, floats that are shifted by bits. Ops are
+    looked up in the table of what torch does.
     Operands that disagree are the matter of DT301, half of DT311, and integers of DT309.
 
     ## Why it matters

@@ -39,7 +39,7 @@ class LossInHalf(Rule):
 
     ## What it does
     Reports `F.mse_loss`, `F.cross_entropy` and their like, `F.log_softmax` and `F.logsigmoid`, as functions and as modules,
-    on tensors that are float16 or bfloat16, outside of autocast, also where a call leads there.
+    on tensors that are float16 or bfloat16, unless autocast computes them in float32, also where a call leads there.
 
     Conditional, and so reported with `--preview` only: losses in functions that a caller may call under autocast, and those
     behind `if self.training:` in a program, for one that has cast its model to half may never train it.
@@ -48,7 +48,7 @@ class LossInHalf(Rule):
     A loss sums or averages over all elements. In float16 a squared error of 256 or more is inf, and a mean of small
     errors loses those below 6e-8; in bfloat16 the result has 8 bits, so that a loss of 2.01 and one of 2.0 are the same
     number. The ratio of two probabilities is the exponential of a difference of logarithms: of two around -10 bfloat16
-    knows that to 6%. Autocast computes these in float32 for that reason; a model that is cast itself does not.
+    knows that to 6%. Autocast computes most of these in float32 for that reason; a model that is cast itself does not.
 
     ## Example
     ```python

@@ -95,6 +95,9 @@ class NormInHalf(Rule):
             if square is None or base is None or is_settled(facts, use.node):
                 continue
             value = square.values[0]
+            squares = facts.value(use.nodes[0])
+            if isinstance(squares, Tensor) and squares.dtypes and not squares.dtypes <= _HALF:
+                continue  # autocast squares in float32
             known = is_half(value, _HALF)
             if isinstance(value, Tensor) and value.range.magnitude <= _SMALL[use.name]:
                 continue

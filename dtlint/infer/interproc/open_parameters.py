@@ -173,11 +173,21 @@ def usual_numbers(definition: FunctionDefinition) -> dict[str, Value]:
 
 
 def usual_dtypes(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:
-    """The parameters that are declared as dtypes, and are None, the default dtype, unless somebody says otherwise."""
+    """The parameters that are declared as dtypes, are None, the default dtype, unless somebody says otherwise, and decide of
+    buffers alone, which have the dtype of the module then."""
+    in_buffers = {
+        id(part)
+        for node in ast.walk(definition.node)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "register_buffer"
+        for part in ast.walk(node)
+    }
+    elsewhere = {
+        node.id for node in ast.walk(definition.node) if isinstance(node, ast.Name) and id(node) not in in_buffers
+    }
     return {
         name: NONE
         for name, value in (definition.defaults or {}).items()
-        if value == NONE and any(isinstance(one, Dtype) for one in choices(bound[name]))
+        if value == NONE and name not in elsewhere and any(isinstance(one, Dtype) for one in choices(bound[name]))
     }
 
 
