@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, INTEGRAL
 from dtlint.infer.domain.interval import LANDMARKS
-from dtlint.infer.domain.values import Tensor, Unknown
+from dtlint.infer.domain.values import Const, Tensor, Unknown
 from dtlint_rules._attained import beyond, dtypes_of, found, largest, last_name_of, one_number, only, operands
 from dtlint_rules._autocast import casting_region
 
@@ -148,24 +148,29 @@ def _made(operation: Operation) -> str | None:
         values = given.range
     elif name not in _MAKERS or (name in _FILLING and not only(made, _LIMITS)):
         return None
-    for number in (values.low, values.high):
+    numbers = (one.value for one in operation.args if isinstance(one, Const) and type(one.value) is int)
+    exact = {float(one): one for one in numbers if abs(one) < _LARGEST}
+    for number in (exact.get(values.low, values.low), exact.get(values.high, values.high)):
         if values.low != values.high and abs(number) in LANDMARKS:
             continue  # where a sum in a loop was widened to, not a number that it reaches
         if math.isfinite(number) and _is_beyond(number, made):
             (dtype,) = dtypes_of(made)
             whole = dtype in _LIMITS
-            top = f"{DTYPES[dtype].max if number > 0 else DTYPES[dtype].min:.0f}"
+            top = DTYPES[dtype].max if number > 0 else DTYPES[dtype].min
             outcome = "it wraps around, or raises" if whole else f"it becomes {'-' * (number < 0)}inf"
             return f"{number:.15g} is beyond {dtype}, which ends at {top if whole else largest(dtype)}: {outcome}"
     return None
 
 
+_LARGEST = 2**1000
+"""What floats can hold, whatever is near."""
 _FILLING = frozenset({"full", "full_like", "new_full", "fill"})
 """What puts a number into floating tensors is told of by `put_beyond`."""
 
 
 def _is_beyond(number: float, made: Tensor) -> bool:
     if only(made, _LIMITS):  # a range is of floats: the largest int64 is 2 ** 63 there
-        limits = [(float(DTYPES[dtype].min), float(DTYPES[dtype].max)) for dtype in dtypes_of(made)]
+        kind = int if isinstance(number, int) else float
+        limits = [(kind(DTYPES[dtype].min), kind(DTYPES[dtype].max)) for dtype in dtypes_of(made)]
         return any(not least <= math.trunc(number) <= most for least, most in limits)
     return beyond(number, made) is not None
