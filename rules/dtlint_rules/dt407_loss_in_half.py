@@ -11,6 +11,7 @@ from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.rule import Finding, Rule
 from dtlint_rules._attained import dtypes_of, found, last_name_of, only
 from dtlint_rules._fixes import operand_text
+from dtlint_rules._names import last_name
 from dtlint_rules._needs import HALF, TORCH, attributes
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class LossInHalf(Rule):
         for seen in facts.operations(_is_of_half):
             operation, node = seen.what, seen.node
             name = last_name_of(operation)
+            if name in _LOG_PROBABILITIES and _is_ordered(facts, node):
+                continue
             count, half = _COMPUTED[name], min(dtypes_of(operation.args[0]))
             digits = f"which keeps {'three' if half == 'float16' else 'two'} digits of"
             if name in _LOG_PROBABILITIES:
@@ -108,6 +111,17 @@ def _is_of_half(operation: Operation) -> bool:
     given = operation.args[:count]
     halves = count > 0 and len(given) == count and all(only(value, LOW_PRECISION) for value in given)
     return halves and operation.error is None and dtypes_of(operation.result) <= LOW_PRECISION
+
+
+def _is_ordered(facts: ModuleFacts, node: ast.AST) -> bool:
+    """Is it only asked which is the greatest?"""
+    around = facts.around.parent(node)
+    if isinstance(around, ast.Attribute):
+        return around.attr in _ORDERING
+    return isinstance(around, ast.Call) and last_name(around.func) in _ORDERING
+
+
+_ORDERING = frozenset({"argmax", "argmin", "argsort"})
 
 
 def _trains(facts: ModuleFacts, operation: Operation) -> bool:
