@@ -115,11 +115,13 @@ def _under(
         for variant in assumption.variants:
             assumed = reader.assumed(facts, variant)
             read.setdefault(assumption.name, assumed)
-            for one in [] if assumed is None else _suspected(assumed, rules, source, judged):
+            if assumed is None:
+                continue
+            for one in _suspected(assumed, rules, source, judged):
                 if not one.finding.conditional:
                     key = one.rule.code, one.finding.node, one.finding.message
                     shown = found.setdefault(key, _Shown(one, assumed))
-                    leading = entries(assumed, one.finding.node)  # type: ignore[arg-type]
+                    leading = entries(assumed, one.finding.node)
                     shown.is_open |= not leading
                     shown.by[assumption.name] = shown.by.get(assumption.name, frozenset()) | leading
     known = {(one.rule.code, one.finding.node) for one in judged.suspicions if not one.finding.conditional}
@@ -139,7 +141,7 @@ def _under(
                 verdicts.setdefault(function, []).append(said)
         judged.support += _support(name, assumed, facts.tree, source, verdicts)
     return [
-        replace(one.suspicion, under=tuple(one.by), witness=_witness(one.facts, one.suspicion))
+        replace(one.suspicion, under=tuple(one.by), witness=witness(one.facts, one.suspicion.finding.node))
         for one in found.values()
     ]
 
@@ -149,14 +151,10 @@ class _Shown:
     """A suspicion, what shows it, and the assumptions that do, each with the functions that lead there."""
 
     suspicion: Suspicion
-    facts: ModuleFacts | None
+    facts: ModuleFacts
     by: dict[str, frozenset[ast.AST]] = field(default_factory=dict)
     is_open: bool = False
     """May other functions lead there?"""
-
-
-def _witness(facts: ModuleFacts | None, suspicion: Suspicion) -> tuple[tuple[Step, str], ...]:
-    return () if facts is None else witness(facts, suspicion.finding.node)
 
 
 def _support(

@@ -211,16 +211,12 @@ class Table:
                 return _outcome(one.rule, bound, default)
         return UNKNOWN_OUTCOME
 
-    def lacks_kernel(self, op: str, dtype: str, device: str = "cpu") -> bool:
+    def lacks_kernel(self, op: str, dtype: str, device: str | None = "cpu") -> bool:
         """Does the op raise "not implemented for" on this device, when its operands are of this dtype?
 
-        Learned on the CPU only: of other devices nothing is known, and the answer is False.
+        Learned on the CPU. For "cuda" the answer is True only for what both lack, and so it is for None, either of the two.
         """
-        return device == "cpu" and CODES[dtype] in self._data["kernels"].get(op, "")
-
-    def lacks_kernels(self, op: str, dtype: str) -> bool:
-        """Does the op raise "not implemented for" on the CPU and on CUDA alike, when its operands are of this dtype?"""
-        return CODES[dtype] in self._data["kernels of neither"].get(op, "")
+        return CODES[dtype] in self._data["kernels" if device == "cpu" else "kernels of neither"].get(op, "")
 
     def autocast(self, device: str, op: str) -> str | None:
         """What autocast does with an op on a device.

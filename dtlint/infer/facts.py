@@ -352,7 +352,7 @@ class ModuleFacts:
         self.assumption: Assumption | None = None
         """What parameters and weights are taken to be; None: their dtypes are symbols."""
         self.without: ModuleFacts = self
-        """What is known without the assumption: of the module's body that alone tells."""
+        """The facts without the assumption: they alone have what the module's body names."""
         self.broken_off: type[Exception] | None = None
         """What kept the reading from its end, RecursionError or TooLong: there may be more than the facts tell."""
         self.unfinished: frozenset[ast.AST] = frozenset()

@@ -91,7 +91,7 @@ def send(stream: BinaryIO, message: object) -> None:
 
 
 def receive(stream: BinaryIO) -> Any:
-    """The next message of a stream; None at its end."""
+    """The next message of a stream, unpacked if it was packed for hubs to hand on; None at its end."""
     head = _exactly(stream, 8)
     data = None if head is None else _exactly(stream, struct.unpack(">Q", head)[0])
     message = None if data is None else pickle.loads(data)

@@ -264,6 +264,7 @@ WRITES = {
 
 
 _OF_MASKS = frozenset({"where", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"})
+"""Ops that are mostly given masks."""
 
 
 def is_layer(operation: Operation) -> bool:
@@ -307,7 +308,7 @@ def _code(operation: Operation, error: str) -> str:
     if len(dtypes) > 1:
         return "DT301"
     if dtypes[0] in LOW_PRECISION:
-        return "DT315" if load().lacks_kernels(operation.op, "float32") else "DT311"
+        return "DT315" if load().lacks_kernel(operation.op, "float32", None) else "DT311"
     return "DT309" if DTYPES[dtypes[0]].category < Category.FLOAT else "DT315"
 
 

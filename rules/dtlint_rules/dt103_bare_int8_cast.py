@@ -238,7 +238,7 @@ def _compares(test: ast.AST, name: str) -> bool:
     if not isinstance(test, ast.Compare) or not any(isinstance(one, _ORDERS) for one in test.ops):
         return False
     for side in (test.left, *test.comparators):
-        while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in _EXTREMES:
+        while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in _OF_RANGE:
             side = side.func.value
         if isinstance(side, ast.Name) and side.id == name:
             return True
@@ -246,5 +246,6 @@ def _compares(test: ast.AST, name: str) -> bool:
 
 
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_EXTREMES = frozenset({"min", "max", "amin", "amax", "abs", "item"})
+_OF_RANGE = frozenset({"min", "max", "amin", "amax", "abs", "item"})
+"""Methods that give what the range of a tensor is told from."""
 _ASKING = frozenset({"dtype", "is_floating_point", "any", "all", "nonzero", "bool", "logical_not", "masked_fill"})

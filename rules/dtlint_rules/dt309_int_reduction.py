@@ -87,7 +87,8 @@ class IntReduction(Rule):
     ```
 
     ## Fix safety
-    The fix casts to float32 first. It is safe: without it the call raises. float32 counts exactly up to 16,777,216.
+    The fix casts to float32 first. It is safe: without it the call raises. float32 counts exactly up to 16,777,216. There
+    is no fix for what has no kernel.
 
     ## References
     - [torch.mean](https://docs.pytorch.org/docs/stable/generated/torch.mean.html)

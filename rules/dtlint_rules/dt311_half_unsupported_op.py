@@ -77,17 +77,8 @@ _OF_ITS_DTYPE = frozenset(
 _NOT_ALONE = frozenset(
     {
         *("linalg.solve", "linalg.lstsq", "linalg.solve_triangular", "triangular_solve", "cholesky_solve"),
-        *(
-            "cdist",
-            "lobpcg",
-            "nn.init.orthogonal_",
-            "polar",
-            "ormqr",
-            "orgqr",
-            "linalg.householder_product",
-            "special.zeta",
-        ),
-        *("linalg.solve_ex", "linalg.tensorsolve"),
+        *("lobpcg", "nn.init.orthogonal_", "polar", "ormqr", "orgqr", "linalg.householder_product", "special.zeta"),
+        *("linalg.solve_ex", "linalg.tensorsolve", "cdist"),
     }
 )
 """Those that take another tensor of the same dtype, or write into their operand: to cast one operand mends nothing."""
@@ -148,10 +139,12 @@ class HalfUnsupportedOp(Rule):
     needs = (TORCH,)
 
     def on_facts(self, facts: ModuleFacts) -> Iterator[Finding]:
-        for seen in once(facts.operations(lambda one: _is_half(one) or is_refused(one, self.code))):
+        def is_asked(one: Operation) -> bool:
+            """Without an assumption a program knows how many points it has."""
+            return facts.assumption is not None or short_op(one) != "cdist"
+
+        for seen in once(facts.operations(lambda one: is_asked(one) and (_is_half(one) or is_refused(one, self.code)))):
             op, subject = short_op(seen.what), operand(seen.what)
-            if op == "cdist" and facts.assumption is None:
-                continue  # a program knows how many points it has
             given = [subject, *tensors(seen.what)] if subject is not None else tensors(seen.what)
             last, dtypes = (
                 op.rpartition(".")[2],
@@ -164,11 +157,9 @@ class HalfUnsupportedOp(Rule):
                 back = op in _OF_ITS_DTYPE and isinstance(subject.node, ast.Name) and not taken_on
                 fix = partial(_widened, seen.node, subject.node, back)
             yield finding(seen, None, text, _HELP, fix=fix, conditional=_may_run(seen.what))
-        for seen in once(facts.operations(_may_be_half)):
+        for seen in once(facts.operations(lambda one: is_asked(one) and _may_be_half(one))):
             subject = operand(seen.what)
-            if subject is None or subject.node is None or short_op(seen.what) == "cdist":
-                continue
-            if minds(facts, seen.node, subject.value):
+            if subject is not None and subject.node is not None and minds(facts, seen.node, subject.value):
                 text = f"`{short_op(seen.what).rpartition('.')[2]}` {_why(seen.what)}: this raises for a half `{short(subject.node)}`"
                 yield finding(seen, None, text, _HELP, conditional=True)
 

@@ -48,7 +48,7 @@ def test_an_operator_that_refuses_two_dtypes_is_reported_with_the_assumption() -
     assert (one.code, one.message) == ("DT301", "Under half: `@` raises for float32 and float16")
 
 
-def test_a_function_that_refuses_every_floating_tensor_is_given_none() -> None:
+def test_what_is_reckoned_with_by_its_bits_is_no_floating_tensor() -> None:
     hashing = """
         import torch
 

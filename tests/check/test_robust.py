@@ -226,8 +226,7 @@ def test_long_nested_loops_take_bounded_time() -> None:
     hold(("import torch\n" + body + "    " * 15 + "x = torch.ones(i0).half()\n").encode())
 
 
-def test_a_class_inside_a_method_that_it_inherits_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dtlint.infer.interproc.file_reading.STEPS", 1000)
+def test_a_class_inside_a_method_that_it_inherits_is_read_once() -> None:
     text = """
 import torch
 

@@ -17,6 +17,7 @@ if not torch.__version__.startswith(LATEST):
     pytest.skip(f"the table is of torch {LATEST}", allow_module_level=True)
 
 from dtlint.dtypes.learn.abstraction import abstracted  # noqa: E402  (needs torch)
+from dtlint.dtypes.learn.cuda import lacking_on_cuda  # noqa: E402
 from dtlint.dtypes.learn.database import database, database_ops, names_of_database  # noqa: E402
 from dtlint.dtypes.learn.learning import learn  # noqa: E402
 from dtlint.dtypes.learn.names import names_of  # noqa: E402
@@ -77,3 +78,8 @@ def test_no_answer_differs_from_torch(entries: list[str]) -> None:
 def _ops(names: list[str]) -> Iterator[Any]:
     for _, ops in database_ops(names):
         yield from (op for op in ops if op.calls)
+
+
+def test_what_cuda_lacks_is_what_the_operator_database_says() -> None:
+    cpu = {"torch.nn.functional.gelu": "h", "torch.nn.AvgPool2d": "i", "torch.fft.fft": "e", "torch.cdist": "e"}
+    assert lacking_on_cuda(cpu) == {"torch.nn.functional.gelu": "h", "torch.nn.AvgPool2d": "i"}

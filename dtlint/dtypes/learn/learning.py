@@ -29,7 +29,7 @@ __all__ = ["learn"]
 
 NOTE = (
     "Learned on the CPU: result dtypes and promotion are the same on every device; kernels that a dtype lacks, and "
-    "errors that say so, are the CPU's. The autocast lists of cuda, mps and xpu are read from the dispatcher and "
+    "errors that say so, are the CPU's, and of these torch's own tests tell which CUDA lacks as well. The autocast lists of cuda, mps and xpu are read from the dispatcher and "
     "ATen/autocast_mode.h; cpu's policies are observed by running under it."
 )
 

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Span
+from dtlint.infer.surroundings import FUNCTIONS
 from dtlint.infer.walk import nodes, parts
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ Target = tuple[Span, str, Span]
 """Where the target of an assignment is, its text, and where the value is."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _BINDING = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
 
 
@@ -43,7 +43,7 @@ class Bindings:
                     for target, value in bound_in(node):
                         if isinstance(target, ast.Name):
                             self._bound.setdefault((scope, target.id), []).append((target, value))
-                if isinstance(node, _FUNCTION):
+                if isinstance(node, FUNCTIONS):
                     self._outer[node] = scope
                     scopes.append(node)
                 else:

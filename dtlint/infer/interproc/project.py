@@ -28,11 +28,6 @@ __all__ = ["ModuleInfo", "Project"]
 _BY_NAME = frozenset({"torch", "numpy", "scipy", "pandas", "PIL", "matplotlib", "tqdm", "wandb", "einops"})
 """Packages whose results are known from tables, or are no tensors: their source is not followed."""
 
-
-def _is_known_by_name(package: str) -> bool:
-    return package in _BY_NAME or package in sys.stdlib_module_names
-
-
 _STAR = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\*", re.MULTILINE)
 _ALL = re.compile(r"^__all__\b[^=]*=\s*[\[(]([^\])]*)", re.MULTILINE)
 _IMPORTED = re.compile(r"^from\s+[\w.]+\s+import\s+(?:\(([^)]*)\)|([^\n(*]+))", re.MULTILINE)
@@ -337,3 +332,8 @@ def _text(data: bytes) -> str:
 
 _MOST_ASKED = 64
 """Files below a package's top that are looked into."""
+
+
+def _is_known_by_name(package: str) -> bool:
+    """Is the source of a package not followed, wherever it lies?"""
+    return package in _BY_NAME or package in sys.stdlib_module_names

@@ -433,7 +433,7 @@ def _holds(outcome: Outcome, question: Question, given: Sequence[Any]) -> bool:
     if question.device not in (None, "cuda"):
         return False  # on `meta` nothing is computed
     tensors = {one[0] for one in given if isinstance(one, tuple) and len(one) == 2 and one[1] not in (NUMBER, DTYPE)}
-    return len(tensors) == 1 and load().lacks_kernels(question.op, str(*tensors))
+    return len(tensors) == 1 and load().lacks_kernel(question.op, str(*tensors), None)
 
 
 def _decomposes(op: str, given: Sequence[Any]) -> bool:
