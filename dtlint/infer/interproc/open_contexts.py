@@ -35,7 +35,6 @@ from dtlint.infer.interproc.open_parameters import (
     is_open,
     numbers,
     open_parameters,
-    usual_dtypes,
     usual_numbers,
     usual_parts,
 )
@@ -390,8 +389,6 @@ class OpenContexts(Recorder):
                 bound |= usual_numbers(definition)
             if self._assumption is not None and not self._asks_for_certain_kinds:
                 bound |= usual_parts(definition)
-                if definition.name == "__init__":  # which makes buffers, that a cast of the module reaches
-                    bound |= usual_dtypes(definition, bound)
             first = next(iter(bound), None)
             if receiver is not None and first is not None and "staticmethod" not in definition.decorators:
                 of_class = "classmethod" in definition.decorators and isinstance(receiver, Ref)

@@ -13,7 +13,6 @@ from dtlint.infer.domain.values import (
     TOP,
     Atom,
     Const,
-    Dtype,
     External,
     Function,
     Instance,
@@ -45,7 +44,6 @@ __all__ = [
     "named_parameters",
     "numbers",
     "open_parameters",
-    "usual_dtypes",
     "usual_numbers",
     "usual_parts",
 ]
@@ -169,25 +167,6 @@ def usual_numbers(definition: FunctionDefinition) -> dict[str, Value]:
         name: value
         for name, value in (definition.defaults or {}).items()
         if isinstance(value, Const) and type(value.value) is float and value.value not in (0.0, 1.0)
-    }
-
-
-def usual_dtypes(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:
-    """The parameters that are declared as dtypes, are None, the default dtype, unless somebody says otherwise, and decide of
-    buffers alone, which have the dtype of the module then."""
-    in_buffers = {
-        id(part)
-        for node in ast.walk(definition.node)
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "register_buffer"
-        for part in ast.walk(node)
-    }
-    elsewhere = {
-        node.id for node in ast.walk(definition.node) if isinstance(node, ast.Name) and id(node) not in in_buffers
-    }
-    return {
-        name: NONE
-        for name, value in (definition.defaults or {}).items()
-        if value == NONE and name not in elsewhere and any(isinstance(one, Dtype) for one in choices(bound[name]))
     }
 
 
