@@ -158,7 +158,7 @@ def _cast(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
             fix=partial(_renamed, call, sure),
         )
         return
-    if not sure and not _OTHERS.isdisjoint(imports(facts.tree)):
+    if not sure and (_defines_method(facts, call.method) or not _OTHERS.isdisjoint(imports(facts.tree))):
         return
     given_nodes = [*call.node.args[: 2 if call.method == "to" else 1]]
     given_nodes += [keyword.value for keyword in call.node.keywords if keyword.arg == "dtype"]
@@ -171,6 +171,12 @@ def _cast(facts: ModuleFacts, call: Call) -> Iterator[Finding]:
         if call.method == "to" and isinstance(value, Const) and node in call.node.args:
             raised = f"RuntimeError: Invalid device string: {value.value!r}"
         yield _misspelled(node, name, f"`.{call.method}()` raises {raised}", sure=sure)
+
+
+def _defines_method(facts: ModuleFacts, name: str) -> bool:
+    """Has a class of the file a method of this name? What is not known may be one of its instances."""
+    functions = facts.around.functions()
+    return any(one.name == name and isinstance(facts.around.parent(one), ast.ClassDef) for one in functions)
 
 
 def _named_cast(call: Call) -> Iterator[Finding]:
