@@ -81,6 +81,8 @@ class InvertedDtypeCondition(Rule):
                         break
         for cast in casts(facts):
             for guard in facts.around.guards(cast.node) if cast.plain else ():
+                if any(isinstance(one, ast.Raise) for one in _otherwise(facts, guard)):
+                    continue  # a check of what is passed, and a cast to be sure
                 if _says_equal(facts, guard, cast) and _is_same(facts, guard.test, cast.subject):
                     text = f"`{ast.unparse(cast.subject)}` already has this dtype here: the cast does nothing"
                     yield _found(facts, cast.node, guard, text)
@@ -99,13 +101,18 @@ def _found(facts: ModuleFacts, node: ast.Call, guard: Guard, text: str) -> Findi
     )
 
 
-def _casts_otherwise(facts: ModuleFacts, guard: Guard) -> bool:
-    """Is something cast where the test comes out the other way, too? Then it is the right way round."""
+def _otherwise(facts: ModuleFacts, guard: Guard) -> list[ast.AST]:
+    """What is done where the test of an `if` comes out the other way: its nodes."""
     decided = next((one for one in facts.around.around(guard.test) if isinstance(one, (ast.If, ast.IfExp))), None)
     if decided is None or guard.test not in ast.walk(decided.test):
-        return False
+        return []
     arm = decided.orelse if guard.holds else decided.body
-    inside = [part for one in (arm if isinstance(arm, list) else [arm]) for part in ast.walk(one)]
+    return [part for one in (arm if isinstance(arm, list) else [arm]) for part in ast.walk(one)]
+
+
+def _casts_otherwise(facts: ModuleFacts, guard: Guard) -> bool:
+    """Is something cast where the test comes out the other way, too? Then it is the right way round."""
+    inside = _otherwise(facts, guard)
     return any(isinstance(one, ast.Call) and getattr(one.func, "attr", "") in CAST_METHODS for one in inside)
 
 
