@@ -75,3 +75,23 @@ def test_wrappers_around_one_another_are_followed_through_all_of_them() -> None:
 
 def test_ever_new_objects_are_not_followed_for_ever() -> None:
     assert contradicted(textwrap.dedent(ENDLESS)) == []
+
+COUNTING = """
+    import json
+    def levels(nested):
+        if not isinstance(nested, list):
+            return (0,)
+        inner = ()
+        for one in nested:
+            inner = inner + levels(one)
+        return tuple(1 + one for one in set(inner))
+    nested = json.loads("[[1], [2]]")
+    a = S * len(levels([[1], [2]]))
+    b = S * list(levels(nested))[0]
+"""
+
+
+def test_the_result_of_a_recursion_that_counts_is_widened() -> None:
+    text = textwrap.dedent(COUNTING)
+    assert contradicted(text) == []
+    assert known(text)["S * list(levels(nested))[0]"] == "float32"

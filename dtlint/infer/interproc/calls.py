@@ -11,7 +11,7 @@ from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.context import Frame, NeverReturns, Unfit
-from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.lattice import join, join_all, widen
 from dtlint.infer.domain.values import (
     ABSENT,
     NO_TENSOR,
@@ -314,6 +314,7 @@ class Calls:
         """Read a function until what its calls of itself give is what it gives."""
         running = _Running(function.definition, key, next(iter(bound.values()), None))
         self._running.append(running)
+        rounds = 0
         try:
             while True:
                 running.provisional.clear()
@@ -323,8 +324,8 @@ class Calls:
                     continue
                 if not running.recursive or summary.result == running.assumed or summary.result is None:
                     return summary
-                known = running.assumed
-                running.assumed = summary.result if known is None else join(known, summary.result)
+                known, rounds = running.assumed, rounds + 1
+                running.assumed = summary.result if known is None else _met(known, summary.result, rounds)
                 if running.assumed == known:
                     return summary
         finally:
@@ -450,6 +451,17 @@ class Calls:
         if definition.is_generator:
             return Many(join_all(frame.yields) or TOP)
         return result
+
+
+_ROUNDS_JOINED, _MOST_ROUNDS = 3, 10
+"""Rounds of a recursion in which results are joined, and those after which its result is Top."""
+
+
+def _met(known: Value, found: Value, rounds: int) -> Value:
+    """What a recursive call is assumed to give next: what it was assumed to, and what was found for that."""
+    if rounds > _MOST_ROUNDS:
+        return TOP
+    return join(known, found) if rounds <= _ROUNDS_JOINED else widen(known, found)
 
 
 def _is_open(value: Value) -> bool:
