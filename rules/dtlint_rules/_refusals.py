@@ -305,11 +305,20 @@ def _code(operation: Operation, error: str) -> str:
         return "DT211"
     if last[:1].isupper():
         return "DT302"
-    if len(dtypes) > 1:
+    if len(dtypes) > 1 and not any(phrase in error for phrase in _OF_HALF):
         return "DT301"
     if dtypes[0] in LOW_PRECISION:
         return "DT315" if load().lacks_kernel(operation.op, "float32", None) else "DT311"
     return "DT309" if DTYPES[dtypes[0]].category < Category.FLOAT else "DT315"
+
+
+_OF_HALF = (
+    "must be either float or double dtype",
+    "Low precision dtypes not supported",
+    "not implemented for 'Half'",
+    "not implemented for 'BFloat16'",
+)
+"""What torch says of operands in half that it does not take, whatever the dtypes of the others are."""
 
 
 def _dtypes(operation: Operation) -> list[str]:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, LOW_PRECISION
-from dtlint.infer.domain.values import Tensor
+from dtlint.infer.domain.values import Ref, Tensor
 from dtlint.infer.names import path_of
 from dtlint_rules._attained import dtypes_of, found, last_name_of, only
 
@@ -25,6 +25,8 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 def running_totals(facts: ModuleFacts) -> Iterator[Finding]:
     """`total = total + x`, of a tensor without dimensions, and `total += x` of what is wider, in a loop."""
     for seen in facts.operations(_is_total):
+        if not _is_repeated(facts, seen.what):
+            continue
         total = min(dtypes_of(seen.what.args[0]))
         end = 2 / DTYPES[total].eps
         text = f"The running total is {total}: it stops growing at {end:.0f} times what is added"
@@ -40,7 +42,7 @@ def _is_total(operation: Operation) -> bool:
     in_place = operation.op.endswith("_")
     scalar = total.rank == 0 and only(added, LOW_PRECISION) and added.rank == 0
     wider = in_place and only(added, _WIDE)
-    return (scalar or wider) and _is_its_own(operation.node, operation.module.tree) and _is_repeated(operation)
+    return (scalar or wider) and _is_its_own(operation.node, operation.module.tree)
 
 
 def _is_its_own(node: ast.AST, tree: ast.Module) -> bool:
@@ -59,13 +61,54 @@ def _is_its_own(node: ast.AST, tree: ast.Module) -> bool:
     return False
 
 
-def _is_repeated(operation: Operation) -> bool:
+def _is_repeated(facts: ModuleFacts, operation: Operation) -> bool:
     """Does it stand in a loop, or a call that leads to it, where the total outlives that call?"""
-    if _is_made_anew(operation.node, operation.module.tree):
-        tree = operation.module.tree
-        return _is_in_loop(operation.node, tree) and not _adds_terms(operation.node, tree)
-    places = [(operation.node, operation.module), *((step.node, step.module) for step in operation.calls)]
-    return any(_is_in_loop(node, module.tree) for node, module in places)
+    node, tree = operation.node, operation.module.tree
+    inside = any(_is_long(facts, loop) and not _has_a_total_each(loop, node) for loop in _loops(node, tree))
+    if _is_made_anew(node, tree):
+        return inside and not _adds_terms(node, tree)
+    calls = (loop for step in operation.calls for loop in _loops(step.node, step.module.tree))
+    return inside or any(_is_long(facts, loop) for loop in calls)
+
+
+_Loop = ast.For | ast.AsyncFor | ast.While
+_FEW = 256
+"""Rounds of a loop after which the total still holds what is added."""
+_PARTS = frozenset({"items", "keys", "values", "parameters", "named_parameters", "children", "named_children"})
+"""Methods of a dict and of a module: these hold few things."""
+
+
+def _loops(node: ast.AST, tree: ast.Module) -> Iterator[_Loop]:
+    """The loops that a node stands in."""
+    line: int = getattr(node, "lineno", 0)
+    for loop in ast.walk(tree):
+        if isinstance(loop, _LOOPS) and loop.lineno <= line <= (loop.end_lineno or 0):
+            yield loop
+
+
+def _is_long(facts: ModuleFacts, loop: _Loop) -> bool:
+    """May a loop have many rounds? Not one over the layers of a module, or over what is written out."""
+    return isinstance(loop, ast.While) or not _holds_few(facts, loop.iter)
+
+
+def _holds_few(facts: ModuleFacts, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == "range":
+            return bool(node.args) and all(isinstance(one, ast.Constant) and one.value <= _FEW for one in node.args)
+        return any(_holds_few(facts, one) for one in node.args)  # enumerate, zip, reversed
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in _PARTS
+    items = facts.items(node)
+    return (items is not None and len(items) <= _FEW) or isinstance(facts.value(node), Ref)
+
+
+def _has_a_total_each(loop: _Loop, node: ast.AST) -> bool:
+    """Has each round a total of its own, `for i in ...: totals[i] += x`?"""
+    target = node.target if isinstance(node, ast.AugAssign) else None
+    if target is None or isinstance(loop, ast.While):
+        return False
+    rounds = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+    return any(isinstance(one, ast.Name) and one.id in rounds for one in ast.walk(target))
 
 
 def _is_made_anew(node: ast.AST, tree: ast.Module) -> bool:
@@ -116,12 +159,6 @@ def _begins_at_nothing(value: ast.expr) -> bool:
 
 
 _FACTORIES = frozenset({"tensor", "as_tensor", "full", "full_like", "new_full", "new_tensor", "empty", "empty_like"})
-
-
-def _is_in_loop(node: ast.AST, tree: ast.Module) -> bool:
-    line: int = getattr(node, "lineno", 0)
-    loops = (one for one in ast.walk(tree) if isinstance(one, _LOOPS))
-    return any(loop.lineno <= line <= (loop.end_lineno or 0) for loop in loops)
 
 
 def sums_of_squares(facts: ModuleFacts) -> Iterator[Finding]:

@@ -96,9 +96,12 @@ def _multiplied(facts: ModuleFacts, use: Use) -> Iterator[Finding]:
     for mask, infinity in pairs:
         if infinity >= len(use.nodes) or not math.isinf(number_at(facts, use.nodes[infinity]) or 0):
             continue
-        of_ones = _is_of_ones(use.values[mask]) or _is_of_truths(facts, use.nodes[mask])
+        value = use.values[mask]
+        if isinstance(value, Tensor) and not value.range.zero:
+            continue
+        of_ones = _is_of_ones(value) or _is_of_truths(facts, use.nodes[mask])
         rest = is_rest(use.nodes[mask])
-        if of_ones or (rest is not None and is_open(use.values[mask])):
+        if of_ones or (rest is not None and is_open(value)):
             negative = (number_at(facts, use.nodes[infinity]) or 0) < 0
             path = None if rest is None else path_of(rest)
             fix = partial(limit_of, node=use.nodes[infinity], limit="min" if negative else "max", verb="Multiply by")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Applicability, Fix
 from dtlint.dtypes.dtype import LOW_PRECISION
+from dtlint.infer.domain.values import Const
 from dtlint.rule import Finding, Rule
 from dtlint_rules._attained import dtypes_of, found, last_name_of, only
 from dtlint_rules._fixes import operand_text
@@ -33,6 +34,8 @@ _LOSSES = {
 _LOG_PROBABILITIES = dict.fromkeys(("log_softmax", "logsigmoid", "LogSoftmax", "LogSigmoid"), 1)
 """What losses, and ratios of probabilities, are made of."""
 _COMPUTED = _LOSSES | _LOG_PROBABILITIES
+_DISTANCES = frozenset({"l1_loss", "smooth_l1_loss", "huber_loss"})
+"""Losses that lose nothing where they are not summed up."""
 
 
 class LossInHalf(Rule):
@@ -40,7 +43,8 @@ class LossInHalf(Rule):
 
     ## What it does
     Reports `F.mse_loss`, `F.cross_entropy` and their like, `F.log_softmax` and `F.logsigmoid`, as functions and as modules,
-    on tensors that are float16 or bfloat16, unless autocast computes them in float32, also where a call leads there.
+    on tensors that are float16 or bfloat16, unless autocast computes them in float32, also where a call leads there;
+    distances that are not summed up, `F.l1_loss(x, y, reduction="none")`, aside.
 
     Conditional, and so reported with `--preview` only: losses in functions that a caller may call under autocast, and those
     behind `if self.training:` in a program, for one that has cast its model to half may never train it.
@@ -110,7 +114,8 @@ def _is_of_half(operation: Operation) -> bool:
     count = _COMPUTED.get(last_name_of(operation), 0)
     given = operation.args[:count]
     halves = count > 0 and len(given) == count and all(only(value, LOW_PRECISION) for value in given)
-    return halves and operation.error is None and dtypes_of(operation.result) <= LOW_PRECISION
+    each = dict(operation.keywords).get("reduction") == Const("none") and last_name_of(operation) in _DISTANCES
+    return halves and not each and operation.error is None and dtypes_of(operation.result) <= LOW_PRECISION
 
 
 def _is_ordered(facts: ModuleFacts, node: ast.AST) -> bool:

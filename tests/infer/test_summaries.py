@@ -76,6 +76,7 @@ def test_wrappers_around_one_another_are_followed_through_all_of_them() -> None:
 def test_ever_new_objects_are_not_followed_for_ever() -> None:
     assert contradicted(textwrap.dedent(ENDLESS)) == []
 
+
 COUNTING = """
     import json
     def levels(nested):

@@ -109,11 +109,16 @@ class Range:
             return self.square()
         if exponent == 0.5:
             return Range(0.0, _root(self.high), self.zero, self.inf, self.nan or self.low < 0)
-        if self.low >= 0 and exponent > 0:
-            return Range(_power(self.low, exponent), _power(self.high, exponent), self.zero, self.inf, self.nan)
-        if self.low > 0:
-            return Range(_power(self.high, exponent), _power(self.low, exponent), self.inf, False, self.nan)
-        return ANY
+        if exponent < 0:
+            return point(1.0).divide(self.power(-exponent))
+        if exponent == 0:
+            return point(1.0)
+        base, whole = self, exponent == int(exponent)
+        if whole and exponent % 2 == 0:
+            base = self.absolute()
+        elif not whole and self.low < 0:
+            return Range(0.0, _power(max(self.high, 0.0), exponent), self.zero, self.inf, True)
+        return Range(_power(base.low, exponent), _power(base.high, exponent), self.zero, self.inf, self.nan)
 
     def square(self) -> Range:
         """This times itself: never negative."""
@@ -183,7 +188,7 @@ def _power(base: float, exponent: float) -> float:
     try:
         return float(base**exponent)
     except (OverflowError, ZeroDivisionError):
-        return _INF
+        return math.copysign(_INF, base)
 
 
 def _root(value: float) -> float:

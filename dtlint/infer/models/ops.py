@@ -96,11 +96,13 @@ def ask(
         ctx.recorder.operation(op, operands, keywords, None, UNSAFE, ctx)
         return answer if isinstance(answer, Value) else TOP
     if isinstance(answer, Refusal):
-        if ctx.recorder is not None:
+        mended = _as_if_mended(ctx, op, args, keywords)
+        if mended is None and _takes_assumed(ctx, args, keywords):
+            pass  # it refuses float32 as well: what it is given is something else than is assumed
+        elif ctx.recorder is not None:
             ctx.recorder.operation(op, operands, keywords, None, answer.message, ctx)
         else:
             ctx.semantics.tells()  # to whom it is recorded later
-        mended = _as_if_mended(ctx, op, args, keywords)
         if mended is None:
             raise Unfit if ctx.ambient(GOES_ON) == Const(True) else NeverReturns
         return shapes.with_shape(op, mended, args, keywords, settings)
@@ -130,14 +132,20 @@ def tell_refusal(ctx: Context, op: str, operands: Sequence[Value], message: str)
 def _as_if_mended(ctx: Context, op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
     """What an op that lacks a kernel for the assumed dtype gives once it computes in float32 and casts back: what stands
     behind it is asked about as well. None where nothing is assumed, and for an op that raises whatever is."""
-    assumed = ctx.ambient("assumed")
-    dtypes = frozenset({str(assumed.value)}) if isinstance(assumed, Const) else frozenset()
-    operands = [*args, *keywords.values()]
-    if not dtypes & _ALL_FLOATS or dtypes <= _SINGLE or not any(_has(one, dtypes) for one in operands):
+    dtypes = _takes_assumed(ctx, args, keywords)
+    if not dtypes:
         return None
     named = {name: _with_floats(one) for name, one in keywords.items()}
     answer = _asked(op, [_with_floats(one) for one in args], named, ctx.ambient("region"), default_dtypes(ctx))
     return None if isinstance(answer, Refusal) else _narrowed(answer, dtypes)
+
+
+def _takes_assumed(ctx: Context, args: Sequence[Value], keywords: Mapping[str, Value]) -> frozenset[str]:
+    """The assumed dtype, where that is a floating one other than float32 and an operand has it; nothing elsewhere."""
+    assumed = ctx.ambient("assumed")
+    dtypes = frozenset({str(assumed.value)}) if isinstance(assumed, Const) else frozenset()
+    given = any(_has(one, dtypes) for one in (*args, *keywords.values()))
+    return dtypes if given and dtypes <= _ALL_FLOATS - _SINGLE else frozenset()
 
 
 def _has(value: Value, dtypes: frozenset[str]) -> bool:

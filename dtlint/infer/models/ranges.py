@@ -25,7 +25,7 @@ _MOVES = """
     take take_along_dim masked_select repeat_interleave tile ravel atleast_1d max_pool1d max_pool2d max_pool3d
     adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d resolve_conj resolve_neg median nanmedian
     channel_shuffle pixel_shuffle pixel_unshuffle Flatten Unflatten Identity PixelShuffle PixelUnshuffle ChannelShuffle
-    float double half bfloat16
+    float double half bfloat16 msort
 """
 """What moves elements, or picks some of them."""
 _MOVED = frozenset(_MOVES.split())
@@ -73,8 +73,10 @@ def range_of(op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> R
         return first
     if op == "linspace" and len(args) > 1:
         return first.join(elements(args[1]))
+    if op == "normalize" and (len(args) == 1 or ((number := number_of(args[1])) is not None and number.range.low > 0)):
+        return _normalised(first)
     one = _OF_ONE.get(op)
-    if one is not None:
+    if one is not None and not (op == "round" and (len(args) > 1 or keywords)):
         return one(first)
     two = _OF_TWO.get(op)
     if two is not None and len(args) == 2 and not keywords:
@@ -118,6 +120,11 @@ def _within(low: float, high: float, *, zero: bool = True, of_inf: bool = False)
     return lambda value: Range(low, high, zero, False, value.nan or (of_inf and value.inf))
 
 
+def _at_least(low: float) -> Callable[[Range], Range]:
+    """Results from a bound up."""
+    return lambda value: Range(low, _INF, True, value.inf or value.high == _INF, value.nan or value.inf)
+
+
 def _not_negative(value: Range) -> Range:
     return Range(0.0, _INF, True, True, True)
 
@@ -134,6 +141,20 @@ def _log(value: Range) -> Range:
     least = Range(max(value.low, 0.0), max(value.high, 0.0), value.zero, value.inf, value.nan)
     result = least.monotone(lambda bound: -_INF if bound == 0 else math.log(bound))
     return Range(result.low, result.high, True, value.inf or value.zero, value.nan or value.low < 0)
+
+
+def _log1p(value: Range) -> Range:
+    return _log(value.add(point(1.0)))
+
+
+def _normalised(value: Range) -> Range:
+    """What is divided by a norm, which is no less; by one of zeros, in float16, it is NaN."""
+    return Range(-1.001, 1.001, True, False, True)
+
+
+def _to_whole(function: Callable[[float], float]) -> Callable[[Range], Range]:
+    """An increasing function to whole numbers."""
+    return lambda value: value.monotone(lambda bound: bound if math.isinf(bound) else float(function(bound)))
 
 
 def _log_softmax(value: Range) -> Range:
@@ -190,12 +211,24 @@ def _smaller(one: Range, other: Range) -> Range:
 _OF_ONE: dict[str, Callable[[Range], Range]] = {
     **dict.fromkeys(("sigmoid", "Sigmoid", "hardsigmoid", "Hardsigmoid", "expit"), _within(0.0, 1.0)),
     **dict.fromkeys(("softmax", "Softmax", "softmin", "Softmin"), _within(0.0, 1.0, of_inf=True)),
-    **dict.fromkeys(("tanh", "Tanh", "erf"), _within(-1.0, 1.0)),
+    **dict.fromkeys(("tanh", "Tanh", "erf", "softsign", "Softsign", "sign", "sgn"), _within(-1.0, 1.0)),
+    "erfc": _within(0.0, 2.0),
+    **dict.fromkeys(("atan", "arctan", "asin", "arcsin"), _within(-1.6, 1.6)),
+    **dict.fromkeys(("acos", "arccos"), _within(0.0, 3.15)),
+    "frac": _within(-1.0, 1.0, of_inf=True),
     **dict.fromkeys(("sin", "cos"), _within(-1.0, 1.0, of_inf=True)),
     **dict.fromkeys(("log_softmax", "LogSoftmax"), _log_softmax),
     **dict.fromkeys(("logsigmoid", "LogSigmoid"), lambda value: Range(-_INF, 0.0, True, value.inf, value.nan)),
     **dict.fromkeys(("norm", "vector_norm", "matrix_norm", "std", "var", "cdist", "pdist", "dist"), _not_negative),
-    **dict.fromkeys(("softplus", "Softplus"), _not_negative),
+    **dict.fromkeys(("softplus", "Softplus", "hypot"), _not_negative),
+    **dict.fromkeys(("gelu", "GELU"), _at_least(-0.18)),
+    **dict.fromkeys(("silu", "SiLU", "mish", "Mish"), _at_least(-0.32)),
+    **dict.fromkeys(("hardswish", "Hardswish"), _at_least(-0.376)),
+    **dict.fromkeys(("selu", "SELU"), _at_least(-1.7581)),
+    **dict.fromkeys(("floor", "__floor__"), _to_whole(math.floor)),
+    **dict.fromkeys(("ceil", "__ceil__"), _to_whole(math.ceil)),
+    **dict.fromkeys(("round", "__round__"), _to_whole(round)),
+    **dict.fromkeys(("trunc", "fix"), _to_whole(math.trunc)),
     **dict.fromkeys(("relu", "ReLU"), _relu),
     **dict.fromkeys(("relu6", "ReLU6"), lambda value: _relu(value).clamp(0.0, 6.0)),
     **dict.fromkeys(("abs", "absolute", "__abs__"), Range.absolute),
@@ -203,10 +236,15 @@ _OF_ONE: dict[str, Callable[[Range], Range]] = {
     "square": Range.square,
     "exp": _exp,
     "log": _log,
+    "log1p": _log1p,
+    "exp2": lambda value: value.monotone(lambda bound: 2.0**bound, zero=value.low < -126),
+    "expm1": lambda value: value.monotone(math.expm1),
     "sqrt": _sqrt,
     "rsqrt": lambda value: _reciprocal(_sqrt(value)),
     "reciprocal": _reciprocal,
     "mean": _mean,
+    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"), _mean),
+    **dict.fromkeys(("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"), _mean),
     "sum": _total,
     "cumsum": _total,
     **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "dropout3d"), _dropped),
@@ -219,6 +257,8 @@ _OF_TWO: dict[str, Callable[[Range, Range], Range]] = {
     **dict.fromkeys(("mul", "multiply", "outer", "ger", "kron"), Range.multiply),
     "div": Range.divide,
     "true_divide": Range.divide,
+    **dict.fromkeys(("atan2", "arctan2"), lambda one, other: Range(-3.15, 3.15, True, False, one.nan or other.nan)),
+    "cosine_similarity": lambda one, other: Range(-1.001, 1.001, True, False, True),
     "maximum": _larger,
     "minimum": _smaller,
 }
