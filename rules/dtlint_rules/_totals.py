@@ -94,7 +94,8 @@ def _is_long(facts: ModuleFacts, loop: _Loop) -> bool:
 def _holds_few(facts: ModuleFacts, node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "range":
-            return bool(node.args) and all(isinstance(one, ast.Constant) and one.value <= _FEW for one in node.args)
+            bounds = [one.value if isinstance(one, ast.Constant) else None for one in node.args]
+            return bool(bounds) and all(isinstance(one, int) and one <= _FEW for one in bounds)
         return any(_holds_few(facts, one) for one in node.args)  # enumerate, zip, reversed
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return node.func.attr in _PARTS

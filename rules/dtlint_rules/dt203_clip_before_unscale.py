@@ -88,6 +88,8 @@ class ClipBeforeUnscale(Rule):
                 continue
             if seen.what.kind == "clip perhaps scaled" and _is_of_another_branch(facts, clip, scaler):
                 continue
+            if _is_where_nothing_is_scaled(facts, clip):
+                continue
             scope = facts.around.scope(clip)
             steps = [
                 one for one in calls_of(facts, scaler, "step") if facts.around.scope(one.node) is scope and one.args
@@ -129,6 +131,19 @@ def _is_of_another_branch(facts: ModuleFacts, clip: ast.Call, scaler: Value) -> 
     """Does what decides whether the loss is scaled decide, too, whether this clips?"""
     here = _tested(facts, clip)
     return any(not here.isdisjoint(_tested(facts, call.node)) for call in calls_of(facts, scaler, "scale"))
+
+
+def _is_where_nothing_is_scaled(facts: ModuleFacts, clip: ast.Call) -> bool:
+    """Does a test hold wherever the module scales a loss, perhaps in another function, that does not hold here?"""
+    here = {(ast.unparse(guard.test), guard.holds) for guard in facts.around.guards(clip)}
+    scales = [
+        facts.around.guards(call)
+        for call in facts.around.of_kind(ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "scale"
+    ]
+    return bool(scales) and all(
+        any((ast.unparse(guard.test), not guard.holds) in here for guard in guards) for guards in scales
+    )
 
 
 def _tested(facts: ModuleFacts, node: ast.AST) -> set[str]:
