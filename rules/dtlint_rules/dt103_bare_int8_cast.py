@@ -190,7 +190,13 @@ def _is_whole(facts: ModuleFacts, cast: Cast) -> bool:
     root = root_of(cast.subject)
     if not isinstance(root, ast.Name) or _is_used_as_mask(facts, cast.node):
         return True
-    return any(_uses_whole(node, root.id) for node in facts.around.within(facts.around.scope(root)))
+    inside = facts.around.within(facts.around.scope(root))
+    return any(_uses_whole(node, root.id) for node in inside) or any(
+        isinstance(part, ast.Name) and part.id == root.id
+        for node in inside
+        for operand in _of_bits(node)
+        for part in facts.around.made_of(operand)
+    )
 
 
 def _is_used_as_mask(facts: ModuleFacts, node: ast.expr) -> bool:
@@ -214,15 +220,24 @@ _KEEPING = frozenset({"Parameter", "register_buffer", "matmul", "mm", "bmm", "li
 """What torch does with weights."""
 
 
+def _of_bits(node: ast.AST) -> tuple[ast.expr, ...]:
+    """The operands of an operator on bits, which floating tensors do not have."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _BITS):
+        return node.left, node.right
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("bitwise_"):
+        return node.func.value, *node.args
+    return ()
+
+
+_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
+
+
 def _uses_whole(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr in _ASKING and path_of(node.value) == name
-    if isinstance(node, ast.BinOp):
-        of_bits = isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift))
-        return of_bits and name in map(path_of, (node.left, node.right))
     if isinstance(node, ast.Call):
         called, _, function = ast.unparse(node.func).rpartition(".")
-        return function.startswith(("bitwise_", "is_floating_point")) and name in (called, *map(path_of, node.args))
+        return function == "is_floating_point" and name in (called, *map(path_of, node.args))
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, (ast.Invert, ast.Not)) and path_of(node.operand) == name
     if isinstance(node, ast.Subscript):

@@ -81,8 +81,8 @@ class InvertedDtypeCondition(Rule):
                         break
         for cast in casts(facts):
             for guard in facts.around.guards(cast.node) if cast.plain else ():
-                if any(isinstance(one, ast.Raise) for one in _otherwise(facts, guard)):
-                    continue  # a check of what is passed, and a cast to be sure
+                if _is_check(facts, guard):
+                    continue  # of what is passed, and a cast to be sure
                 if _says_equal(facts, guard, cast) and _is_same(facts, guard.test, cast.subject):
                     text = f"`{ast.unparse(cast.subject)}` already has this dtype here: the cast does nothing"
                     yield _found(facts, cast.node, guard, text)
@@ -108,6 +108,12 @@ def _otherwise(facts: ModuleFacts, guard: Guard) -> list[ast.AST]:
         return []
     arm = decided.orelse if guard.holds else decided.body
     return [part for one in (arm if isinstance(arm, list) else [arm]) for part in ast.walk(one)]
+
+
+def _is_check(facts: ModuleFacts, guard: Guard) -> bool:
+    """Does it raise where the test comes out the other way?"""
+    asserted = any(isinstance(one, ast.Assert) for one in facts.around.around(guard.test))
+    return asserted or any(isinstance(one, ast.Raise) for one in _otherwise(facts, guard))
 
 
 def _casts_otherwise(facts: ModuleFacts, guard: Guard) -> bool:

@@ -23,6 +23,8 @@ _DOTS = frozenset({"matmul", "mm", "bmm", "dot", "sum", "einsum", "inner", "cosi
 """What gives a cosine of unit vectors: rounding takes it beyond 1."""
 _EDGED = ("log", "log2", "log10", "rsqrt", "reciprocal")
 _SPREADS = frozenset({"std", "var"})
+_DRAWN = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
+"""Noise is never all equal."""
 _BOUNDING = ("clamp", "clamp_min", "clip", "masked_fill", "add")
 
 
@@ -117,7 +119,9 @@ def _spread(facts: ModuleFacts, node: ast.expr) -> tuple[ast.expr, str, bool] | 
     if made is None or not made.nodes:
         return None
     if made.name == "std":
-        return made.nodes[0], "The standard deviation", False
+        of = maker(facts, made.nodes[0])
+        is_noise = of is not None and of.name in _DRAWN
+        return None if is_noise else (made.nodes[0], "The standard deviation", False)
     if made.name in _HIGHEST:
         difference = _difference(facts, made.nodes[0])
         text = "The maximum of what the minimum was subtracted from"

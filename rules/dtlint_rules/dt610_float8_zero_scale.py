@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import External
+from dtlint.infer.domain.values import External, Tensor
 from dtlint.infer.facts import dtype_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._frameworks import given
@@ -124,6 +124,8 @@ def _is_largest(facts: ModuleFacts, node: ast.expr, depth: int = 0) -> bool:
     if made is None or depth > 4:
         return False
     if made.name in _LARGEST and made.nodes and len(made.nodes) == 1:
+        if isinstance(made.values[0], Tensor) and not made.values[0].range.zero:
+            return False  # numbers that are drawn
         inner = maker(facts, made.nodes[0])
         return inner is not None and inner.name in ("abs", "absolute")
     if made.name in ("div", "mul", "true_divide") and len(made.nodes) == 2:

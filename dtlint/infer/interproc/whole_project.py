@@ -11,7 +11,7 @@ from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.domain.values import NONE, Const, Tuple
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.deciding_options import deciding_options
-from dtlint.infer.interproc.engine import STEPS, context_for
+from dtlint.infer.interproc.engine import context_for
 from dtlint.infer.interproc.main_guard import main_blocks
 from dtlint.infer.interproc.program import Program
 from dtlint.infer.interproc.program_or_library import runs_something
@@ -31,6 +31,8 @@ __all__ = ["WholeProject", "module_name"]
 
 _BUDGET = 8_000
 """Calls that are followed for one program."""
+_MOST_STEPS = 150_000
+"""Statements that are run for one program: about 20 s. Training scripts take up to 60,000, with what they import."""
 _MOST_FOLLOWED = 12_000
 """Calls that are followed for all programs of a run before each has the least alone: a project may have a program for each
 setting of the same few functions. Options are tried while no more than half of these are spent."""
@@ -94,7 +96,7 @@ class WholeProject:
             self.project.runs_until = self.bytes_read + _MOST_RUN
             self.calls.begin(info)
             self.calls.budget = _BUDGET if self.followed < _MOST_FOLLOWED else _LEAST
-            ctx.steps_left = STEPS
+            ctx.steps_left = _MOST_STEPS
             self._program.options.clear()
             with suppress(TooLong):
                 with suppress(NeverReturns):

@@ -109,6 +109,7 @@ _UNIT = Range(0.0, 1.0, True, False, False)
 _CREATED = {
     "rand": _UNIT,
     "rand_like": _UNIT,
+    **dict.fromkeys(("randn", "randn_like"), Range(-_INF, _INF, False, False, False)),
     **dict.fromkeys(("one_hot", "eye", "bernoulli"), _UNIT),
     **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), point(0.0)),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), point(1.0)),
