@@ -170,7 +170,7 @@ def _found(node: ast.expr, made: ast.expr, value: Value, text: str) -> Finding:
 
 
 def _is_cast_back(facts: ModuleFacts, node: ast.expr, further: int = 4) -> bool:
-    """Is a result cast to another floating dtype before anything else but arithmetic, or wherever its name is read?"""
+    """Is a result cast to another dtype before anything else but arithmetic, or wherever its name is read?"""
     around = facts.around
     at: ast.AST = node
     while True:
@@ -179,9 +179,9 @@ def _is_cast_back(facts: ModuleFacts, node: ast.expr, further: int = 4) -> bool:
             value = facts.value(at)
             dtypes = value.dtypes if isinstance(value, (Tensor, Unknown)) else None
             method = at.func.attr if isinstance(at.func, ast.Attribute) and inner is at.func else ""
-            if method in _CASTS and dtypes and dtypes <= FLOATING - _FLOAT64:
+            if method in _CASTS and dtypes != _FLOAT64:
                 return True
-            if not method:
+            if not method and (dtypes != _FLOAT64 or inner not in at.args):
                 return False
         elif isinstance(at, ast.Assign):
             (target, *others) = at.targets
