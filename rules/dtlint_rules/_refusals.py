@@ -178,8 +178,7 @@ def _error(operation: Operation) -> str | None:
     half; or wherever the default dtype is float32, of one that is float64. A factory that is told no dtype gives float32."""
     if operation.error is not None or operation.result is None:
         return operation.error
-    given = {one.dtypes for one in tensors(operation) if one.dtypes}
-    if len(given) < 2:
+    if len(set(_known_dtypes([*operation.args, *(value for _, value in operation.keywords)]))) < 2:
         return None
     if _has(operation, LOW_PRECISION):
         others: tuple[str, ...] = ("float16", "bfloat16", "float32")
@@ -189,6 +188,18 @@ def _error(operation: Operation) -> str | None:
         return None
     errors = [operation.refusal_as(dtype) for dtype in others]
     return errors[0] if None not in errors else None
+
+
+def _known_dtypes(values: Iterable[Value]) -> Iterator[frozenset[str]]:
+    """What the dtypes of tensors can be, those in lists and tuples among them, as far as that is known."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.dtypes:
+                yield value.dtypes
+        elif isinstance(value, Tuple):
+            yield from _known_dtypes(value.items)
+        elif isinstance(value, Many):
+            yield from _known_dtypes((value.item,))
 
 
 _DOUBLE = frozenset({"float64"})

@@ -179,11 +179,12 @@ def _is_asked_for(facts: ModuleFacts, node: ast.expr, name: str) -> bool:
         of_class = isinstance(test, ast.Call) and path_of(test.func) == "isinstance" and len(test.args) == 2
         if "version" in ast.unparse(test) or (of_class and not ast.unparse(test).endswith(("Tensor)", "Parameter)"))):
             return True
-    return any(
-        (isinstance(one, (ast.FunctionDef, ast.ClassDef)) and one.name == name)
-        or (isinstance(one, ast.Constant) and one.value == name)
-        or (isinstance(one, ast.Attribute) and one.attr == name and isinstance(one.ctx, ast.Store))
-        for one in facts.around.within(facts.tree)
+    around = facts.around
+    return (
+        any(one.name == name for one in around.functions())
+        or any(one.name == name for one in around.of_kind(ast.ClassDef))
+        or any(one.value == name for one in around.of_kind(ast.Constant))
+        or any(one.attr == name and isinstance(one.ctx, ast.Store) for one in around.of_kind(ast.Attribute))
     )
 
 
