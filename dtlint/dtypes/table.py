@@ -228,11 +228,13 @@ class Table:
         """
         if op not in self._ops:
             return "unknown"
-        policies = self._policies(device)
-        if op in policies.get("composite", ()):
+        if op in self._policies(device).get("composite", ()):
             return "composite"
-        aten = self._data["aten"].get(op, op.rpartition(".")[2])
-        return next((policy for policy, ops in policies.items() if aten in ops), None)
+        return self.autocast_of_aten(device, self._data["aten"].get(op, op.rpartition(".")[2]))
+
+    def autocast_of_aten(self, device: str, aten: str) -> str | None:
+        """The same of an op of ATen, by its name there: `linalg_vector_norm`."""
+        return next((policy for policy, ops in self._policies(device).items() if aten in ops), None)
 
     def _policies(self, device: str) -> dict[str, frozenset[str]]:
         if device not in self._lists:

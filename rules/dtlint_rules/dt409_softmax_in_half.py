@@ -71,7 +71,9 @@ class SoftmaxInHalf(Rule):
             if "dtype" in use.keywords or not use.nodes:
                 continue
             value = use.values[0]
-            known = is_half(value)
+            known, given = is_half(value), facts.value(use.node)
+            if isinstance(given, Tensor) and given.dtypes and not is_half(given):
+                continue  # autocast computes it in float32
             if known or (isinstance(value, Tensor) and is_callers(value)):
                 yield Finding(
                     use.node,

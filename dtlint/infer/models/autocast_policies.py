@@ -24,8 +24,20 @@ _NEVER_LOWERING = frozenset(
     | {"pad", "max_pool3d", "MaxPool3d", "LocalResponseNorm"}
 )
 """Ops that call others within, none of which autocast gives a lower dtype: on float32 it has nothing to do for them."""
-_KEEPING = frozenset({"torch.mean", "torch.Tensor.mean"})
-"""Ops that sum within on the CPU alone: on GPUs they have a kernel of their own, and are in no list of autocast."""
+_KEEPING = frozenset(
+    f"torch.{owner}{name}" for owner in ("", "Tensor.") for name in ("mean", "std", "var", "masked_select")
+)
+"""Ops that call others within on the CPU alone: on GPUs they have a kernel of their own, and are in no list of autocast."""
+_CALLED = {
+    **dict.fromkeys(("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"), "nll_loss"),
+    "square": "pow",
+    **dict.fromkeys(("normalize", "pairwise_distance"), "linalg_vector_norm"),
+    **dict.fromkeys(("softmin", "Softmin", "gumbel_softmax"), "softmax"),
+    **dict.fromkeys(("__rdiv__", "__rtruediv__"), "reciprocal"),
+    "arccos": "acos",
+    "arcsin": "asin",
+}
+"""Ops that call another one of ATen on GPUs, which decides the dtype of what they give."""
 _OF_SEVERAL = frozenset({"inner", "pad", "max_pool3d", "MaxPool3d", "LocalResponseNorm"})
 """Ops that call another aten op for another mode, or another number of dimensions, than the table has seen."""
 
@@ -42,8 +54,8 @@ def policies_for(
     if region is None:
         return (None,)
     devices = (region.device,) if region.device is not None else _DEVICES
-    policies = {table.autocast(device, op) for device in devices}
     last = op.rpartition(".")[2]
+    policies = {_policy(table, device, op, last) for device in devices}
     if last in _OF_SEVERAL:
         policies.add("composite")
     if "composite" in policies and op in _KEEPING:
@@ -62,6 +74,16 @@ def policies_for(
     if "lower" in policies and region.dtype is None:
         return None
     return tuple(sorted(policies, key=str))
+
+
+def _policy(table: Table, device: str, op: str, last: str) -> str | None:
+    """What autocast does with an op on one device, or with what it calls there."""
+    policy = table.autocast(device, op)
+    if policy != "composite" or device == "cpu":
+        return policy
+    if op.startswith("torch.special."):
+        return table.autocast_of_aten(device, last) or policy
+    return table.autocast_of_aten(device, _CALLED[last]) if last in _CALLED else policy
 
 
 def is_listed(table: Table, op: str, region: Region) -> bool:
