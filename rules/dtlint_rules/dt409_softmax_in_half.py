@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,7 @@ class SoftmaxInHalf(Rule):
             if "dtype" in use.keywords or not use.nodes:
                 continue
             value = use.values[0]
-            known, given = is_half(value), facts.value(use.node)
+            known, given = is_half(value), facts.tensor(use.node) if isinstance(use.node, ast.expr) else None
             if isinstance(given, Tensor) and given.dtypes and not is_half(given):
                 continue  # autocast computes it in float32
             if known or (isinstance(value, Tensor) and is_callers(value)):

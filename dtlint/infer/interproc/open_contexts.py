@@ -533,12 +533,19 @@ class OpenContexts(Recorder):
             if not is_own and isinstance(first, Ref):
                 return None  # it may give what the object holds, which is of the assumed dtype
         known = self._result(ctx, entry) if is_own else result_of(ctx, definition, self._signatures)
+        if self._is_of_assumed(known) and TOP in list(bound.values())[definition.owner is not None :]:
+            return None  # it has the assumed dtype for what it was read with, and nothing is known of what it is given here
         if definition.speaks_of_casts and is_module(known):
             return None  # its module is an object, which a signature does not have, and may be half
         ctx.modules.escape(ctx, list(bound.values()))
         if is_own and isinstance(first, Ref):
             self._store_tensors(ctx, first, self._summaries.get(entry))
         return applied(known, definition, bound, of_itself=is_own and entry[1] is not None)
+
+    def _is_of_assumed(self, value: Value) -> bool:
+        """Is it a tensor of the assumed dtype?"""
+        assumed = self._assumption
+        return assumed is not None and isinstance(value, Tensor) and value.dtypes == frozenset({assumed.inputs})
 
     def _store_tensors(self, ctx: Context, receiver: Ref, summary: Summary | None) -> None:
         """Set the attributes of an object to the tensors that a method of it sets them to, whose call is not followed."""

@@ -97,7 +97,7 @@ def ask(
         return answer if isinstance(answer, Value) else TOP
     if isinstance(answer, Refusal):
         mended = _as_if_mended(ctx, op, args, keywords)
-        if mended is None and _takes_assumed(ctx, args, keywords):
+        if mended is None and _takes_nothing_else(args, _takes_assumed(ctx, args, keywords)):
             pass  # it refuses float32 as well: what it is given is something else than is assumed
         elif ctx.recorder is not None:
             ctx.recorder.operation(op, operands, keywords, None, answer.message, ctx)
@@ -146,6 +146,11 @@ def _takes_assumed(ctx: Context, args: Sequence[Value], keywords: Mapping[str, V
     dtypes = frozenset({str(assumed.value)}) if isinstance(assumed, Const) else frozenset()
     given = any(_has(one, dtypes) for one in (*args, *keywords.values()))
     return dtypes if given and dtypes <= _ALL_FLOATS - _SINGLE else frozenset()
+
+
+def _takes_nothing_else(args: Sequence[Value], assumed: frozenset[str]) -> bool:
+    """Are all tensors that an op is given of the assumed dtype?"""
+    return bool(assumed) and all(one.dtypes == assumed for one in args if isinstance(one, (Tensor, Unknown)))
 
 
 def _has(value: Value, dtypes: frozenset[str]) -> bool:

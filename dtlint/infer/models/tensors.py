@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, DTYPES, FLOATING, Category
+from dtlint.dtypes.promotion import promote
 from dtlint.infer.domain.interval import ANY, Range
 from dtlint.infer.domain.lattice import at_least, category_of, join_dtypes, join_symbols, least
 from dtlint.infer.domain.values import (
@@ -71,7 +72,7 @@ def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value
             made = ask(ctx, "torch.reciprocal", [right], {})
             if isinstance(made, Tensor) and (made.dtypes or made.symbol):
                 args = [made, left]
-    result = ask(ctx, op, args, {})
+    result = _of_half_complex(name, left, right) or ask(ctx, op, args, {})
     if not isinstance(result, Tensor):
         return Tensor()
     rank = shapes.broadcast([one.rank for one in (left, right) if isinstance(one, Tensor)])
@@ -80,6 +81,16 @@ def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value
     made_range = ranges.range_of(op.rpartition(".")[2], [left, right], {})
     device = shapes.device_of_operands([left, right], {})
     return Tensor(result.dtypes, result.symbol, rank, made_range, device, result.extra | _wrapped(name, left, right))
+
+
+def _of_half_complex(name: str, left: Value, right: Value) -> Tensor | None:
+    """Arithmetic with a tensor of complex32, of which the table knows little: it promotes as any other."""
+    dtypes = [one.dtypes for one in (left, right) if isinstance(one, Tensor) and one.dtypes and one.rank != 0]
+    if name not in ("add", "sub", "mul", "truediv") or len(dtypes) != 2 or frozenset({"complex32"}) not in dtypes:
+        return None
+    found = {promote(one, other) for one in dtypes[0] for other in dtypes[1]}
+    known = frozenset(one for one in found if one is not None)
+    return Tensor(known) if len(known) == len(found) else None
 
 
 def _wrapped(name: str, left: Value, right: Value) -> frozenset[tuple[str, object]]:
