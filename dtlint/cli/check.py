@@ -574,6 +574,16 @@ def _standing(support: Sequence[Support]) -> Iterator[str]:
                 yield from (f"  {'':{width}}    {one.path}:{one.line} {one.function}" for one in those)
 
 
+def _left_out(support: Sequence[Support]) -> Iterator[str]:
+    """How many public functions no finding speaks of because they took too long."""
+    from dtlint.check.verdict import Verdict
+
+    names = {(one.path, one.function) for one in support if one.verdict is Verdict.UNFINISHED}
+    if names:
+        was = "was" if len(names) == 1 else "were"
+        yield f"{_count(len(names), 'public function')} {was} not analysed within the budget: `--statistics` names them."
+
+
 def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
     """What was fixed, what was found, and what of it could be fixed."""
     found = outcome.diagnostics
@@ -582,6 +592,7 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
     if not found:
         if outcome.checked and not outcome.errors and not outcome.fixed:
             yield "All checks passed!"
+        yield from _left_out(outcome.support)
         yield from _hint(outcome, options)
         return
     severities = [diagnostic.severity.value for diagnostic in found]
@@ -594,6 +605,7 @@ def _summary(outcome: Outcome, options: Mapping[str, Any]) -> Iterator[str]:
     names = dict.fromkeys(name for one in found for name in one.under)
     of_them = f", {under} of them under {' or '.join(names)}" if 0 < under < len(found) else ""
     yield f"Found {_count(len(found), 'problem')} ({', '.join(parts)}){of_them}."
+    yield from _left_out(outcome.support)
     if any(one.in_run is not None for one in found):
         from dtlint.trace.verdicts import counted
 

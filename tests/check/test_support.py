@@ -172,6 +172,14 @@ def test_statistics_count_them_and_name_those_that_fall_short(tmp_path: Path, mo
     }
 
 
+def test_a_report_counts_what_was_not_analysed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "library.py").write_text(LIBRARY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dtlint.infer.interproc.file_reading.STEPS", 8)
+    result = CliRunner().invoke(main, ["check", "--isolated", "--no-cache", "--assume", "half", "library.py"])
+    assert "5 public functions were not analysed within the budget: `--statistics` names them." in result.output
+
+
 def test_functions_in_handlers_and_cases_are_judged() -> None:
     text = """
         import torch
