@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import Tensor
+from dtlint.infer.domain.values import Tensor, Unknown
 from dtlint.rule import Finding, Rule
 from dtlint_rules._needs import HALF, TORCH, attributes
 from dtlint_rules._texts import short
@@ -95,8 +95,8 @@ class NormInHalf(Rule):
             if square is None or base is None or is_settled(facts, use.node):
                 continue
             value = square.values[0]
-            squares = facts.value(use.nodes[0])
-            if isinstance(squares, Tensor) and squares.dtypes and not squares.dtypes <= _HALF:
+            squares = [facts.value(node) for node in (use.nodes[0], square.node) if isinstance(node, ast.expr)]
+            if any(one.dtypes and not one.dtypes <= _HALF for one in squares if isinstance(one, (Tensor, Unknown))):
                 continue  # autocast squares in float32
             known = is_half(value, _HALF)
             if isinstance(value, Tensor) and value.range.magnitude <= _SMALL[use.name]:
