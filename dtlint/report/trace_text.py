@@ -292,7 +292,8 @@ def _summary(record: TraceRecord, diagnostics: Sequence[Diagnostic]) -> Iterator
     words = [f"{counts[s]} {PLURAL[s] if counts[s] != 1 else s}" for s in ("error", "warning", "info") if counts[s]]
     steps = f" by `{record.left_out}`: the run had {_count(record.steps, 'step') if record.steps else 'no steps'}"
     nothing = "Nothing to report." if record.operators else f"Nothing was traced{steps * bool(record.left_out)}."
-    yield f"Found {', '.join(words)}." if words else nothing, "strong"
+    ended = f" The program ended with exit code {record.exit_code}." if record.exit_code else ""
+    yield (f"Found {', '.join(words)}." if words else nothing) + ended, "strong"
 
 
 PLURAL = {"error": "errors", "warning": "warnings", "info": "info"}

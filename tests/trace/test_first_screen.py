@@ -106,7 +106,13 @@ def test_what_was_not_seen_is_told_and_is_no_finding(tmp_path: Path, dtlint: Cal
     (tmp_path / "script.py").write_text("import torch\nx = torch.eye(4).to_sparse()\n(x * 2.0).coalesce()\n")
     said = dtlint("trace", "script.py").err
     assert "Not seen: operators with sparse tensors" in said
-    assert "Nothing to report." in said
+    assert said.rstrip().endswith("Nothing to report.")
+
+
+def test_the_record_of_a_program_that_failed_says_so(tmp_path: Path, dtlint: Callable[..., Any]) -> None:
+    (tmp_path / "script.py").write_text("import torch\ntorch.ones(2) * 2\n{}['missing']\n")
+    dtlint("trace", "--output", "run.json", "script.py")
+    assert "Nothing to report. The program ended with exit code 1." in dtlint("report", "run.json").out
 
 
 @pytest.mark.parametrize(
