@@ -8,7 +8,8 @@ the lines of that. What counts as what, by what a rule is about:
 - *Dtypes that meet* (other DT3xx): confirmed if an operator there was given tensors of different floating dtypes, or was
   promoted, or float64 appeared.
 - *Range and precision* (DT4xx): confirmed by what went wrong there in the run: an overflow, a NaN, a pole, a fully masked
-  row, values that wrapped around, a total that stalled, an epsilon that was 0 in the dtype of the result.
+  row, values that wrapped around, a total that stalled, an epsilon that was 0 in the dtype of the result; a loss that is said
+  to be computed in half (DT407), by an operator that computed in it.
 - *Casts* (DT1xx): confirmed if a cast that the program asks for gave one of the dtypes that the finding names.
 - *Autocast* (other DT2xx): confirmed is none of them; what the lines ran is told.
 - Deprecated names, settings of frameworks, comments (DT5xx, DT6xx, DT8xx) are nothing that operators show.
@@ -196,11 +197,13 @@ def _confirms(diagnostic: Diagnostic, seen: _Seen) -> bool:
         too_large = code == "DT402" and any(error.too_large for error in seen.errors)
         wrapped = code == "DT416" and any(entry.wrapped for entry in seen.entries)
         stalled = code in ("DT412", "DT413") and any(entry.stalled for entry in seen.entries)
+        computed = code == "DT407" and any(_computes(entry, named) for entry in seen.entries)
         return (
             vanished
             or too_large
             or wrapped
             or stalled
+            or computed
             or any(code in _GONE_WRONG.get(event.kind, ()) for event in seen.events)
         )
     if family == "DT1":
@@ -217,6 +220,11 @@ def _casts(entry: Entry, code: str) -> bool:
 def _vanishes(entry: Entry) -> bool:
     """Was a number among the operands that is 0 in the float16 of the result?"""
     return entry.output == "float16" and entry.number is not None and 0 < abs(entry.number) <= VANISHES
+
+
+def _computes(entry: Entry, dtypes: frozenset[str]) -> bool:
+    """Did an operator of the forward take and give one of these dtypes?"""
+    return entry.phase == "forward" and entry.output in dtypes and any(one.dtype in dtypes for one in entry.inputs)
 
 
 def _meet(seen: _Seen) -> bool:

@@ -105,6 +105,14 @@ def test_a_record_of_a_part_refutes_nothing(partial: dict[str, object], tmp_path
     assert verdict(ran, EPSILON, tmp_path)[0] is RunVerdict.NOT_SEEN
 
 
+def test_a_loss_in_half_is_confirmed_by_what_computed_it(tmp_path: Path) -> None:
+    loss = finding("DT407", "The loss is computed in float16, which keeps three digits of it")
+    ran = record(entry("float16", output="float16", op="_log_softmax"))
+    assert verdict(ran, loss, tmp_path)[0] is RunVerdict.CONFIRMED
+    under_autocast = record(entry("float32", output="float32", op="_log_softmax"))
+    assert verdict(under_autocast, loss, tmp_path)[0] is RunVerdict.REFUTED
+
+
 def test_what_went_wrong_confirms_a_finding_about_range(tmp_path: Path) -> None:
     born = Event("overflow", 0, 0, 0, "", "float16", 0.0, 0.0, [], 1, 0, [], False, None)
     ran = record(entry("float16", output="float16", high=6e4), events=[born])
