@@ -129,9 +129,8 @@ class _Walk:
             return []
         if following is None:
             return [] if self._is_told(edge) else [_Shown(edge.item.depth, edge.item.node, f"{dtypes} from here on")]
-        return [
-            _Shown(edge.item.depth, edge.item.node, f"{_words(self._dtypes(following.node))} becomes {dtypes} here")
-        ]
+        before = _words(self._dtypes(following.node))
+        return [] if before == dtypes else [_Shown(edge.item.depth, edge.item.node, f"{before} becomes {dtypes} here")]
 
     def _is_told(self, edge: _Edge) -> bool:
         """Has a step at the expression been told?"""

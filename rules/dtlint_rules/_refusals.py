@@ -319,8 +319,9 @@ def _code(operation: Operation, error: str) -> str:
         return "DT211"
     if last[:1].isupper():
         return "DT302"
-    if len(dtypes) > 1 and not any(phrase in error for phrase in _OF_HALF):
-        return "DT301"
+    if len(dtypes) > 1:
+        lacking = [one for one in dtypes if one in LOW_PRECISION and load().lacks_kernel(operation.op, one, None)]
+        return "DT311" if lacking or any(phrase in error for phrase in _OF_HALF) else "DT301"
     if dtypes[0] in LOW_PRECISION:
         return "DT315" if load().lacks_kernel(operation.op, "float32", None) else "DT311"
     return "DT309" if DTYPES[dtypes[0]].category < Category.FLOAT else "DT315"
