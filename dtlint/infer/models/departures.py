@@ -25,7 +25,7 @@ def marked(ctx: Context, op: str, operands: Sequence[Value], result: Value) -> V
     if not isinstance(assumed, Const) or assumed.value not in FLOATING or not isinstance(result, (Tensor, Tuple, Many)):
         return result
     own = frozenset({str(assumed.value)})
-    given = list(_tensors(operands))
+    given = list(_tensors(operands[:1] if op.rpartition(".")[2] in _SHAPED else operands))
     if _is_loss(op):
         return _with(result, own, _BY_CHOICE)
     if _is_cast(op, operands) and given:
@@ -48,6 +48,8 @@ def marked(ctx: Context, op: str, operands: Sequence[Value], result: Value) -> V
     return _with(result, own, places)
 
 
+_SHAPED = frozenset({"reshape_as", "view_as", "expand_as"})
+"""Ops that ask another tensor for its shape alone."""
 _BY_CHOICE = frozenset({(LEFT, None)})
 """The mark of a tensor that left the dtype where that is no finding: of a loss, which is float32 by choice."""
 
