@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, LOW_PRECISION
 from dtlint.infer.domain.values import Ref, Tensor
 from dtlint.infer.names import path_of
 from dtlint_rules._attained import dtypes_of, found, last_name_of, only
+from dtlint_rules._module_walks import root_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dtlint.infer.facts import ModuleFacts, Operation
     from dtlint.rule import Finding
@@ -62,20 +64,23 @@ def _is_its_own(node: ast.AST, tree: ast.Module) -> bool:
 
 
 def _is_repeated(facts: ModuleFacts, operation: Operation) -> bool:
-    """Does it stand in a loop, or a call that leads to it, where the total outlives that call?"""
+    """Is it made many times, in a loop or by a call that stands in one, where the total outlives that call?"""
     node, tree = operation.node, operation.module.tree
-    inside = any(_is_long(facts, loop) and not _has_a_total_each(loop, node) for loop in _loops(node, tree))
+    here = [loop for loop in _loops(node, tree) if not _has_a_total_each(loop, node)]
     if _is_made_anew(node, tree):
-        return inside and not _adds_terms(node, tree)
-    calls = (loop for step in operation.calls for loop in _loops(step.node, step.module.tree))
-    return inside or any(_is_long(facts, loop) for loop in calls)
+        return _rounds(facts, here) > _FEW and not _adds_terms(node, tree)
+    calls = (_loops(step.node, step.module.tree) for step in operation.calls)
+    return any(_rounds(facts, loops) > _FEW for loops in (here, *map(list, calls)))
 
 
 _Loop = ast.For | ast.AsyncFor | ast.While
 _FEW = 256
-"""Rounds of a loop after which the total still holds what is added."""
+"""Rounds after which a total still holds what is added."""
+_LAYERS = 16
+"""What a module has of a kind, where that is not known."""
 _PARTS = frozenset({"items", "keys", "values", "parameters", "named_parameters", "children", "named_children"})
 """Methods of a dict and of a module: these hold few things."""
+_OF_LAYERS = frozenset(f"torch.nn.{name}" for name in ("ModuleList", "ModuleDict", "Sequential", "ParameterList"))
 
 
 def _loops(node: ast.AST, tree: ast.Module) -> Iterator[_Loop]:
@@ -86,30 +91,39 @@ def _loops(node: ast.AST, tree: ast.Module) -> Iterator[_Loop]:
             yield loop
 
 
-def _is_long(facts: ModuleFacts, loop: _Loop) -> bool:
-    """May a loop have many rounds? Not one over the layers of a module, or over what is written out."""
-    return isinstance(loop, ast.While) or not _holds_few(facts, loop.iter)
+def _rounds(facts: ModuleFacts, loops: Sequence[_Loop]) -> float:
+    """How often the body of loops in one another runs, as far as that is known; 0 where there are none."""
+    found = [math.inf if isinstance(loop, ast.While) else _length(facts, loop.iter) for loop in loops]
+    return math.prod(found) if found else 0
 
 
-def _holds_few(facts: ModuleFacts, node: ast.expr) -> bool:
+def _length(facts: ModuleFacts, node: ast.expr) -> float:
+    """How much is looped over: the layers of a module, what is written out, a range up to a number; else any amount."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "range":
-            bounds = [one.value if isinstance(one, ast.Constant) else None for one in node.args]
-            return bool(bounds) and all(isinstance(one, int) and one <= _FEW for one in bounds)
-        return any(_holds_few(facts, one) for one in node.args)  # enumerate, zip, reversed
+            bounds = [one.value if isinstance(one, ast.Constant) else math.inf for one in node.args]
+            return max((one for one in bounds if isinstance(one, (int, float))), default=math.inf)
+        if node.func.id in ("enumerate", "zip", "reversed"):
+            return min((_length(facts, one) for one in node.args), default=math.inf)
+        return math.inf
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr in _PARTS
-    items = facts.items(node)
-    return (items is not None and len(items) <= _FEW) or isinstance(facts.value(node), Ref)
+        return _LAYERS if node.func.attr in _PARTS else math.inf
+    items, value = facts.items(node), facts.value(node)
+    if items is not None:
+        return len(items)
+    return _LAYERS if isinstance(value, Ref) and value.address.kind in _OF_LAYERS else math.inf
 
 
 def _has_a_total_each(loop: _Loop, node: ast.AST) -> bool:
-    """Has each round a total of its own, `for i in ...: totals[i] += x`?"""
+    """Has each round a total of its own: `for i in range(n): totals[i] += x`, `for p in parameters: p += x`?"""
     target = node.target if isinstance(node, ast.AugAssign) else None
     if target is None or isinstance(loop, ast.While):
         return False
     rounds = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-    return any(isinstance(one, ast.Name) and one.id in rounds for one in ast.walk(target))
+    counted = isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) in ("range", "enumerate")
+    root = root_of(target)
+    named = ast.walk(target) if counted else [root]
+    return any(isinstance(one, ast.Name) and one.id in rounds for one in named)
 
 
 def _is_made_anew(node: ast.AST, tree: ast.Module) -> bool:

@@ -12,6 +12,7 @@ from dtlint.rule import Finding, Rule
 from dtlint_rules._cast_calls import casts, is_module
 from dtlint_rules._cut import cut_weights
 from dtlint_rules._module_walks import root_of
+from dtlint_rules._names import last_name
 from dtlint_rules._needs import SMALL
 from dtlint_rules._texts import short
 
@@ -224,8 +225,8 @@ def _of_bits(node: ast.AST) -> tuple[ast.expr, ...]:
     """The operands of an operator on bits, which floating tensors do not have."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, _BITS):
         return node.left, node.right
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("bitwise_"):
-        return node.func.value, *node.args
+    if isinstance(node, ast.Call) and last_name(node.func).startswith("bitwise_"):
+        return (node.func.value, *node.args) if isinstance(node.func, ast.Attribute) else tuple(node.args)
     return ()
 
 

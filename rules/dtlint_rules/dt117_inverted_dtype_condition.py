@@ -112,8 +112,11 @@ def _otherwise(facts: ModuleFacts, guard: Guard) -> list[ast.AST]:
 
 def _is_check(facts: ModuleFacts, guard: Guard) -> bool:
     """Does it raise where the test comes out the other way?"""
-    asserted = any(isinstance(one, ast.Assert) for one in facts.around.around(guard.test))
-    return asserted or any(isinstance(one, ast.Raise) for one in _otherwise(facts, guard))
+    around = next((one for one in facts.around.around(guard.test) if isinstance(one, (ast.If, ast.Assert))), None)
+    if not isinstance(around, ast.If):
+        return around is not None
+    arm = around.orelse if guard.holds else around.body
+    return bool(arm) and isinstance(arm[-1], ast.Raise)
 
 
 def _casts_otherwise(facts: ModuleFacts, guard: Guard) -> bool:

@@ -179,7 +179,7 @@ def _is_cast_back(facts: ModuleFacts, node: ast.expr, further: int = 4) -> bool:
             value = facts.value(at)
             dtypes = value.dtypes if isinstance(value, (Tensor, Unknown)) else None
             method = at.func.attr if isinstance(at.func, ast.Attribute) and inner is at.func else ""
-            if method in _CASTS and dtypes != _FLOAT64:
+            if method in _CASTS and ((dtypes and dtypes <= FLOATING - _FLOAT64) or (method == "type" and not dtypes)):
                 return True
             if not method and (dtypes != _FLOAT64 or inner not in at.args):
                 return False

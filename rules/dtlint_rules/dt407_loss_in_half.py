@@ -92,6 +92,8 @@ class LossInHalf(Rule):
             name = last_name_of(operation)
             if name in _LOG_PROBABILITIES and _is_ordered(facts, node):
                 continue
+            if _is_elementwise(operation) and not _is_summed(facts, node):
+                continue
             count, half = _COMPUTED[name], min(dtypes_of(operation.args[0]))
             digits = f"which keeps {'three' if half == 'float16' else 'two'} digits of"
             if name in _LOG_PROBABILITIES:
@@ -114,8 +116,18 @@ def _is_of_half(operation: Operation) -> bool:
     count = _COMPUTED.get(last_name_of(operation), 0)
     given = operation.args[:count]
     halves = count > 0 and len(given) == count and all(only(value, LOW_PRECISION) for value in given)
-    each = dict(operation.keywords).get("reduction") == Const("none") and last_name_of(operation) in _DISTANCES
-    return halves and not each and operation.error is None and dtypes_of(operation.result) <= LOW_PRECISION
+    return halves and operation.error is None and dtypes_of(operation.result) <= LOW_PRECISION
+
+
+def _is_elementwise(operation: Operation) -> bool:
+    """Is it a distance of each pair of elements, `F.l1_loss(x, y, reduction="none")`?"""
+    return dict(operation.keywords).get("reduction") == Const("none") and last_name_of(operation) in _DISTANCES
+
+
+def _is_summed(facts: ModuleFacts, node: ast.AST) -> bool:
+    """Is it summed up at once?"""
+    around = facts.around.parent(node)
+    return isinstance(around, ast.Attribute) and around.attr in ("sum", "mean")
 
 
 def _is_ordered(facts: ModuleFacts, node: ast.AST) -> bool:

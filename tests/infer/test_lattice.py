@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 pytest.importorskip("hypothesis")
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dtlint.dtypes.dtype import Category
-from dtlint.infer.domain.interval import Range, point
+from dtlint.infer.domain.interval import ANY, Range, point
 from dtlint.infer.domain.lattice import join, widen
 from dtlint.infer.domain.values import (
     ABSENT,
@@ -156,3 +158,8 @@ def test_widened_intervals_come_to_an_end(chain: list[tuple[Range, float]]) -> N
         changes += grown != known
         known = grown
     assert changes <= 24
+
+
+@pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan])
+def test_a_power_of_no_finite_number_is_not_known(exponent: float) -> None:
+    assert point(2.0).power(exponent) == ANY

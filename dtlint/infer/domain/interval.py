@@ -105,6 +105,8 @@ class Range:
 
     def power(self, exponent: float) -> Range:
         """This to a constant power."""
+        if not math.isfinite(exponent):
+            return ANY
         if exponent == 2:
             return self.square()
         if exponent == 0.5:
@@ -113,7 +115,7 @@ class Range:
             return point(1.0).divide(self.power(-exponent))
         if exponent == 0:
             return point(1.0)
-        base, whole = self, exponent == int(exponent)
+        base, whole = self, exponent.is_integer()
         if whole and exponent % 2 == 0:
             base = self.absolute()
         elif not whole and self.low < 0:

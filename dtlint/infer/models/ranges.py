@@ -73,7 +73,11 @@ def range_of(op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> R
         return first
     if op == "linspace" and len(args) > 1:
         return first.join(elements(args[1]))
-    if op == "normalize" and (len(args) == 1 or ((number := number_of(args[1])) is not None and number.range.low > 0)):
+    if (
+        op == "normalize"
+        and "p" not in keywords
+        and (len(args) == 1 or ((number := number_of(args[1])) is not None and number.range.low > 0))
+    ):
         return _normalised(first)
     one = _OF_ONE.get(op)
     if one is not None and not (op == "round" and (len(args) > 1 or keywords)):
@@ -121,11 +125,6 @@ def _within(low: float, high: float, *, zero: bool = True, of_inf: bool = False)
     return lambda value: Range(low, high, zero, False, value.nan or (of_inf and value.inf))
 
 
-def _at_least(low: float) -> Callable[[Range], Range]:
-    """Results from a bound up."""
-    return lambda value: Range(low, _INF, True, value.inf or value.high == _INF, value.nan or value.inf)
-
-
 def _not_negative(value: Range) -> Range:
     return Range(0.0, _INF, True, True, True)
 
@@ -145,7 +144,9 @@ def _log(value: Range) -> Range:
 
 
 def _log1p(value: Range) -> Range:
-    return _log(value.add(point(1.0)))
+    least = Range(max(value.low, -1.0), max(value.high, -1.0), value.zero, value.inf, value.nan)
+    result = least.monotone(lambda bound: -_INF if bound == -1 else math.log1p(bound))
+    return Range(result.low, result.high, value.zero, value.inf or value.low <= -1, value.nan or value.low < -1)
 
 
 def _normalised(value: Range) -> Range:
@@ -155,7 +156,12 @@ def _normalised(value: Range) -> Range:
 
 def _to_whole(function: Callable[[float], float]) -> Callable[[Range], Range]:
     """An increasing function to whole numbers."""
-    return lambda value: value.monotone(lambda bound: bound if math.isinf(bound) else float(function(bound)))
+
+    def applied(value: Range) -> Range:
+        whole = value.monotone(lambda bound: bound if math.isinf(bound) else float(function(bound)))
+        return Range(whole.low, whole.high, whole.low <= 0 <= whole.high, value.inf, value.nan)
+
+    return applied
 
 
 def _log_softmax(value: Range) -> Range:
@@ -212,20 +218,18 @@ def _smaller(one: Range, other: Range) -> Range:
 _OF_ONE: dict[str, Callable[[Range], Range]] = {
     **dict.fromkeys(("sigmoid", "Sigmoid", "hardsigmoid", "Hardsigmoid", "expit"), _within(0.0, 1.0)),
     **dict.fromkeys(("softmax", "Softmax", "softmin", "Softmin"), _within(0.0, 1.0, of_inf=True)),
-    **dict.fromkeys(("tanh", "Tanh", "erf", "softsign", "Softsign", "sign", "sgn"), _within(-1.0, 1.0)),
+    **dict.fromkeys(("tanh", "Tanh", "erf", "sign", "sgn"), _within(-1.0, 1.0)),
+    **dict.fromkeys(("softsign", "Softsign"), _within(-1.0, 1.0, of_inf=True)),
     "erfc": _within(0.0, 2.0),
-    **dict.fromkeys(("atan", "arctan", "asin", "arcsin"), _within(-1.6, 1.6)),
-    **dict.fromkeys(("acos", "arccos"), _within(0.0, 3.15)),
+    **dict.fromkeys(("atan", "arctan"), _within(-1.6, 1.6)),
+    **dict.fromkeys(("asin", "arcsin"), lambda value: Range(-1.6, 1.6, True, False, value.nan or value.magnitude > 1)),
+    **dict.fromkeys(("acos", "arccos"), lambda value: Range(0.0, 3.15, True, False, value.nan or value.magnitude > 1)),
     "frac": _within(-1.0, 1.0, of_inf=True),
     **dict.fromkeys(("sin", "cos"), _within(-1.0, 1.0, of_inf=True)),
     **dict.fromkeys(("log_softmax", "LogSoftmax"), _log_softmax),
     **dict.fromkeys(("logsigmoid", "LogSigmoid"), lambda value: Range(-_INF, 0.0, True, value.inf, value.nan)),
     **dict.fromkeys(("norm", "vector_norm", "matrix_norm", "std", "var", "cdist", "pdist", "dist"), _not_negative),
     **dict.fromkeys(("softplus", "Softplus", "hypot"), _not_negative),
-    **dict.fromkeys(("gelu", "GELU"), _at_least(-0.18)),
-    **dict.fromkeys(("silu", "SiLU", "mish", "Mish"), _at_least(-0.32)),
-    **dict.fromkeys(("hardswish", "Hardswish"), _at_least(-0.376)),
-    **dict.fromkeys(("selu", "SELU"), _at_least(-1.7581)),
     **dict.fromkeys(("floor", "__floor__"), _to_whole(math.floor)),
     **dict.fromkeys(("ceil", "__ceil__"), _to_whole(math.ceil)),
     **dict.fromkeys(("round", "__round__"), _to_whole(round)),
@@ -259,7 +263,7 @@ _OF_TWO: dict[str, Callable[[Range, Range], Range]] = {
     "div": Range.divide,
     "true_divide": Range.divide,
     **dict.fromkeys(("atan2", "arctan2"), lambda one, other: Range(-3.15, 3.15, True, False, one.nan or other.nan)),
-    "cosine_similarity": lambda one, other: Range(-1.001, 1.001, True, False, True),
+    "cosine_similarity": lambda one, other: Range(-1.01, 1.01, True, False, True),
     "maximum": _larger,
     "minimum": _smaller,
 }

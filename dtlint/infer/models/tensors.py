@@ -85,7 +85,7 @@ def operator_result(ctx: Context, name: str, left: Value, right: Value) -> Value
 
 def _of_half_complex(name: str, left: Value, right: Value) -> Tensor | None:
     """Arithmetic with a tensor of complex32, of which the table knows little: it promotes as any other."""
-    dtypes = [one.dtypes for one in (left, right) if isinstance(one, Tensor) and one.dtypes and one.rank != 0]
+    dtypes = [one.dtypes for one in (left, right) if isinstance(one, Tensor) and one.dtypes and one.rank]
     if name not in ("add", "sub", "mul", "truediv") or len(dtypes) != 2 or frozenset({"complex32"}) not in dtypes:
         return None
     found = {promote(one, other) for one in dtypes[0] for other in dtypes[1]}
