@@ -82,7 +82,7 @@ class InvertedDtypeCondition(Rule):
         for cast in casts(facts):
             for guard in facts.around.guards(cast.node) if cast.plain else ():
                 if _is_check(facts, guard):
-                    continue  # of what is passed, and a cast to be sure
+                    continue  # what is checked is cast to be sure
                 if _says_equal(facts, guard, cast) and _is_same(facts, guard.test, cast.subject):
                     text = f"`{ast.unparse(cast.subject)}` already has this dtype here: the cast does nothing"
                     yield _found(facts, cast.node, guard, text)
@@ -101,15 +101,6 @@ def _found(facts: ModuleFacts, node: ast.Call, guard: Guard, text: str) -> Findi
     )
 
 
-def _otherwise(facts: ModuleFacts, guard: Guard) -> list[ast.AST]:
-    """What is done where the test of an `if` comes out the other way: its nodes."""
-    decided = next((one for one in facts.around.around(guard.test) if isinstance(one, (ast.If, ast.IfExp))), None)
-    if decided is None or guard.test not in ast.walk(decided.test):
-        return []
-    arm = decided.orelse if guard.holds else decided.body
-    return [part for one in (arm if isinstance(arm, list) else [arm]) for part in ast.walk(one)]
-
-
 def _is_check(facts: ModuleFacts, guard: Guard) -> bool:
     """Does it raise where the test comes out the other way?"""
     around = next((one for one in facts.around.around(guard.test) if isinstance(one, (ast.If, ast.Assert))), None)
@@ -121,7 +112,11 @@ def _is_check(facts: ModuleFacts, guard: Guard) -> bool:
 
 def _casts_otherwise(facts: ModuleFacts, guard: Guard) -> bool:
     """Is something cast where the test comes out the other way, too? Then it is the right way round."""
-    inside = _otherwise(facts, guard)
+    decided = next((one for one in facts.around.around(guard.test) if isinstance(one, (ast.If, ast.IfExp))), None)
+    if decided is None or guard.test not in ast.walk(decided.test):
+        return False
+    arm = decided.orelse if guard.holds else decided.body
+    inside = [part for one in (arm if isinstance(arm, list) else [arm]) for part in ast.walk(one)]
     return any(isinstance(one, ast.Call) and getattr(one.func, "attr", "") in CAST_METHODS for one in inside)
 
 

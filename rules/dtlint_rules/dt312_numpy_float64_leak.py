@@ -170,7 +170,7 @@ def _found(node: ast.expr, made: ast.expr, value: Value, text: str) -> Finding:
 
 
 def _is_cast_back(facts: ModuleFacts, node: ast.expr, further: int = 4) -> bool:
-    """Is a result cast to another dtype before anything else but arithmetic, or wherever its name is read?"""
+    """Is a result cast to another floating dtype, or to one that is not known, before anything else but arithmetic, or wherever its name is read?"""
     around = facts.around
     at: ast.AST = node
     while True:

@@ -44,7 +44,7 @@ from dtlint.infer.semantics.annotations import declared_in, declared_result
 from dtlint.infer.semantics.names import OUTER
 from dtlint.infer.semantics.regions import GENERATOR_CONTEXT
 from dtlint.infer.semantics.relocation import addresses_in
-from dtlint.infer.semantics.statements import result_of_body
+from dtlint.infer.semantics.statements import MOST_ROUNDS, ROUNDS_JOINED, result_of_body
 from dtlint.infer.state import Footprint
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ class Calls:
                 if not running.recursive or summary.result == running.assumed or summary.result is None:
                     return summary
                 known, rounds = running.assumed, rounds + 1
-                running.assumed = summary.result if known is None else _met(known, summary.result, rounds)
+                running.assumed = summary.result if known is None else _next_assumed(known, summary.result, rounds)
                 if running.assumed == known:
                     return summary
         finally:
@@ -453,15 +453,11 @@ class Calls:
         return result
 
 
-_ROUNDS_JOINED, _MOST_ROUNDS = 3, 10
-"""Rounds of a recursion in which results are joined, and those after which its result is Top."""
-
-
-def _met(known: Value, found: Value, rounds: int) -> Value:
+def _next_assumed(known: Value, found: Value, rounds: int) -> Value:
     """What a recursive call is assumed to give next: what it was assumed to, and what was found for that."""
-    if rounds > _MOST_ROUNDS:
+    if rounds > MOST_ROUNDS:
         return TOP
-    return join(known, found) if rounds <= _ROUNDS_JOINED else widen(known, found)
+    return join(known, found) if rounds <= ROUNDS_JOINED else widen(known, found)
 
 
 def _is_open(value: Value) -> bool:

@@ -97,12 +97,9 @@ def ask(
         return answer if isinstance(answer, Value) else TOP
     if isinstance(answer, Refusal):
         mended = _as_if_mended(ctx, op, args, keywords)
-        if mended is None and _takes_nothing_else(args, _takes_assumed(ctx, args, keywords)):
-            pass  # it refuses float32 as well: what it is given is something else than is assumed
-        elif ctx.recorder is not None:
-            ctx.recorder.operation(op, operands, keywords, None, answer.message, ctx)
-        else:
-            ctx.semantics.tells()  # to whom it is recorded later
+        # what refuses float32 as well is given something else than is assumed
+        if mended is not None or not _takes_nothing_else(args, _takes_assumed(ctx, args, keywords)):
+            tell_refusal(ctx, op, operands, answer.message, keywords)
         if mended is None:
             raise Unfit if ctx.ambient(GOES_ON) == Const(True) else NeverReturns
         return shapes.with_shape(op, mended, args, keywords, settings)
@@ -121,10 +118,12 @@ def ask(
     return result
 
 
-def tell_refusal(ctx: Context, op: str, operands: Sequence[Value], message: str) -> None:
-    """Record that an op raises for its operands, of which the table does not know."""
+def tell_refusal(
+    ctx: Context, op: str, operands: Sequence[Value], message: str, keywords: Mapping[str, Value] | None = None
+) -> None:
+    """Record that an op raises for its operands."""
     if ctx.recorder is not None:
-        ctx.recorder.operation(op, operands, {}, None, message, ctx)
+        ctx.recorder.operation(op, operands, keywords or {}, None, message, ctx)
     else:
         ctx.semantics.tells()  # to whom it is recorded later
 

@@ -25,7 +25,7 @@ _MOVES = """
     take take_along_dim masked_select repeat_interleave tile ravel atleast_1d max_pool1d max_pool2d max_pool3d
     adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d resolve_conj resolve_neg median nanmedian
     channel_shuffle pixel_shuffle pixel_unshuffle Flatten Unflatten Identity PixelShuffle PixelUnshuffle ChannelShuffle
-    float double half bfloat16 msort
+    float double half bfloat16
 """
 """What moves elements, or picks some of them."""
 _MOVED = frozenset(_MOVES.split())
@@ -78,9 +78,9 @@ def range_of(op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> R
         and "p" not in keywords
         and (len(args) == 1 or ((number := number_of(args[1])) is not None and number.range.low > 0))
     ):
-        return _normalised(first)
+        return _OF_LENGTH_1
     one = _OF_ONE.get(op)
-    if one is not None and not (op == "round" and (len(args) > 1 or keywords)):
+    if one is not None:
         return one(first)
     two = _OF_TWO.get(op)
     if two is not None and len(args) == 2 and not keywords:
@@ -110,10 +110,14 @@ def as_whole_numbers(value: Range) -> Range:
 
 
 _UNIT = Range(0.0, 1.0, True, False, False)
+_OF_LENGTH_1 = Range(-1.001, 1.001, True, False, True)
+"""What is divided by its norm, which is no less; NaN where that is 0. Rounding takes it a little beyond 1."""
+_NORMAL = Range(-_INF, _INF, False, False, False)
+"""Numbers of a normal distribution, of which about one in a million is 0."""
 _CREATED = {
     "rand": _UNIT,
     "rand_like": _UNIT,
-    **dict.fromkeys(("randn", "randn_like"), Range(-_INF, _INF, False, False, False)),
+    **dict.fromkeys(("randn", "randn_like"), _NORMAL),
     **dict.fromkeys(("one_hot", "eye", "bernoulli"), _UNIT),
     **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), point(0.0)),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), point(1.0)),
@@ -147,21 +151,6 @@ def _log1p(value: Range) -> Range:
     least = Range(max(value.low, -1.0), max(value.high, -1.0), value.zero, value.inf, value.nan)
     result = least.monotone(lambda bound: -_INF if bound == -1 else math.log1p(bound))
     return Range(result.low, result.high, value.zero, value.inf or value.low <= -1, value.nan or value.low < -1)
-
-
-def _normalised(value: Range) -> Range:
-    """What is divided by a norm, which is no less; by one of zeros, in float16, it is NaN."""
-    return Range(-1.001, 1.001, True, False, True)
-
-
-def _to_whole(function: Callable[[float], float]) -> Callable[[Range], Range]:
-    """An increasing function to whole numbers."""
-
-    def applied(value: Range) -> Range:
-        whole = value.monotone(lambda bound: bound if math.isinf(bound) else float(function(bound)))
-        return Range(whole.low, whole.high, whole.low <= 0 <= whole.high, value.inf, value.nan)
-
-    return applied
 
 
 def _log_softmax(value: Range) -> Range:
@@ -220,20 +209,14 @@ _OF_ONE: dict[str, Callable[[Range], Range]] = {
     **dict.fromkeys(("softmax", "Softmax", "softmin", "Softmin"), _within(0.0, 1.0, of_inf=True)),
     **dict.fromkeys(("tanh", "Tanh", "erf", "sign", "sgn"), _within(-1.0, 1.0)),
     **dict.fromkeys(("softsign", "Softsign"), _within(-1.0, 1.0, of_inf=True)),
-    "erfc": _within(0.0, 2.0),
     **dict.fromkeys(("atan", "arctan"), _within(-1.6, 1.6)),
     **dict.fromkeys(("asin", "arcsin"), lambda value: Range(-1.6, 1.6, True, False, value.nan or value.magnitude > 1)),
     **dict.fromkeys(("acos", "arccos"), lambda value: Range(0.0, 3.15, True, False, value.nan or value.magnitude > 1)),
-    "frac": _within(-1.0, 1.0, of_inf=True),
     **dict.fromkeys(("sin", "cos"), _within(-1.0, 1.0, of_inf=True)),
     **dict.fromkeys(("log_softmax", "LogSoftmax"), _log_softmax),
     **dict.fromkeys(("logsigmoid", "LogSigmoid"), lambda value: Range(-_INF, 0.0, True, value.inf, value.nan)),
     **dict.fromkeys(("norm", "vector_norm", "matrix_norm", "std", "var", "cdist", "pdist", "dist"), _not_negative),
-    **dict.fromkeys(("softplus", "Softplus", "hypot"), _not_negative),
-    **dict.fromkeys(("floor", "__floor__"), _to_whole(math.floor)),
-    **dict.fromkeys(("ceil", "__ceil__"), _to_whole(math.ceil)),
-    **dict.fromkeys(("round", "__round__"), _to_whole(round)),
-    **dict.fromkeys(("trunc", "fix"), _to_whole(math.trunc)),
+    **dict.fromkeys(("softplus", "Softplus"), _not_negative),
     **dict.fromkeys(("relu", "ReLU"), _relu),
     **dict.fromkeys(("relu6", "ReLU6"), lambda value: _relu(value).clamp(0.0, 6.0)),
     **dict.fromkeys(("abs", "absolute", "__abs__"), Range.absolute),
@@ -242,7 +225,6 @@ _OF_ONE: dict[str, Callable[[Range], Range]] = {
     "exp": _exp,
     "log": _log,
     "log1p": _log1p,
-    "exp2": lambda value: value.monotone(lambda bound: 2.0**bound, zero=value.low < -126),
     "expm1": lambda value: value.monotone(math.expm1),
     "sqrt": _sqrt,
     "rsqrt": lambda value: _reciprocal(_sqrt(value)),

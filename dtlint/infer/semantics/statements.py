@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from dtlint.infer.context import Context
     from dtlint.infer.state import Difference
 
-__all__ = ["execute", "result_of_body"]
+__all__ = ["MOST_ROUNDS", "ROUNDS_JOINED", "execute", "result_of_body"]
 
 _MOST_TOGETHER = 150
 """Rounds that are run one by one of loops in one another."""
-_ROUNDS_JOINED = 2
-_MOST_ROUNDS = 10
+ROUNDS_JOINED, MOST_ROUNDS = 2, 10
+"""Rounds of a fixed point in which states are joined, before they are widened; and those after which they are Top."""
 
 
 def execute(ctx: Context, body: Sequence[ast.stmt]) -> bool:
@@ -301,7 +301,7 @@ def _fixed_point(
         store.merge([{}, before])
         entry = store.take(mark)
     apart = False
-    for count in range(_MOST_ROUNDS):
+    for count in range(MOST_ROUNDS):
         exits.breaks, exits.continues = [], []
         store.apply(entry)
         frame.loops.append(exits)
@@ -318,7 +318,7 @@ def _fixed_point(
         store.undo(mark)
         if len(ends) == 1:
             break
-        store.merge(ends, join if count < _ROUNDS_JOINED else widen)
+        store.merge(ends, join if count < ROUNDS_JOINED else widen)
         grown = store.take(mark)
         if _same(ctx, entry, grown):
             break
