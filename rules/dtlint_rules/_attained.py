@@ -23,6 +23,7 @@ __all__ = [
     "cut",
     "dtypes_of",
     "found",
+    "infinite",
     "largest",
     "last_name_of",
     "lost",
@@ -95,6 +96,16 @@ def cut(value: Value | None, tensor: Value | None) -> str | None:
     if values is None or not values.bounded or values.inf or values.nan or not only(tensor, INTEGRAL):
         return None
     return min(dtypes_of(tensor)) if math.ceil(values.low) > values.high else None
+
+
+def infinite(value: Value | None, tensor: Value | None) -> str | None:
+    """What becomes of inf and NaN in a tensor of integers or bools, which have neither."""
+    number = value.value if isinstance(value, Const) else None
+    if not isinstance(number, float) or math.isfinite(number) or not only(tensor, INTEGRAL | {"bool"}):
+        return None
+    dtype = min(dtypes_of(tensor))
+    outcome = "becomes True" if dtype == "bool" else "raises"
+    return f"The tensor is {dtype}, which has no {number}: it {outcome}"
 
 
 def largest(dtype: str) -> str:

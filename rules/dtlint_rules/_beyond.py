@@ -130,10 +130,11 @@ _LIMITS = INTEGRAL - {"bool"}
 
 def made_beyond(facts: ModuleFacts) -> Iterator[Finding]:
     """Tensors made of numbers that their dtype does not have, and casts of such: `torch.arange(300, dtype=torch.uint8)`."""
-    for seen in facts.operations(lambda one: _made(one) is not None):
-        text = _made(seen.what)
-        if text is not None:
-            yield found(seen, text, "Use a wider dtype, or a number that fits")
+    for told in (_made, _written):
+        for seen in facts.operations(lambda one, told=told: told(one) is not None):  # type: ignore[misc]
+            text = told(seen.what)
+            if text is not None:
+                yield found(seen, text, "Use a wider dtype, or a number that fits")
 
 
 def _made(operation: Operation) -> str | None:
@@ -154,12 +155,28 @@ def _made(operation: Operation) -> str | None:
         if values.low != values.high and abs(number) in LANDMARKS:
             continue  # where a sum in a loop was widened to, not a number that it reaches
         if math.isfinite(number) and _is_beyond(number, made):
-            (dtype,) = dtypes_of(made)
-            whole = dtype in _LIMITS
-            top = DTYPES[dtype].max if number > 0 else DTYPES[dtype].min
-            outcome = "it wraps around, or raises" if whole else f"it becomes {'-' * (number < 0)}inf"
-            return f"{number:.15g} is beyond {dtype}, which ends at {top if whole else largest(dtype)}: {outcome}"
+            return _outcome(number, made)
     return None
+
+
+def _written(operation: Operation) -> str | None:
+    """What becomes of a number that is written into integers which do not have it: `labels[mask] = 300`."""
+    name = last_name_of(operation)
+    number, tensor = _put(operation, name) if name in _WRITING else (None, None)
+    if number is None or not isinstance(tensor, Tensor) or not only(tensor, _LIMITS) or not math.isfinite(number):
+        return None
+    return _outcome(number, tensor) if _is_beyond(number, tensor) else None
+
+
+_WRITING = frozenset({"masked_fill", "index_fill", "__setitem__"})
+
+
+def _outcome(number: float, made: Tensor) -> str:
+    dtype = min(dtypes_of(made))
+    whole = dtype in _LIMITS
+    top = DTYPES[dtype].max if number > 0 else DTYPES[dtype].min
+    outcome = "it wraps around, or raises" if whole else f"it becomes {'-' * (number < 0)}inf"
+    return f"{number:.15g} is beyond {dtype}, which ends at {top if whole else largest(dtype)}: {outcome}"
 
 
 _LARGEST = 2**1000

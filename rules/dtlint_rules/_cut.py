@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING, INTEGRAL
 from dtlint.infer.domain.values import Tensor
-from dtlint_rules._attained import cut, dtypes_of, found, last_name_of, only
+from dtlint_rules._attained import cut, dtypes_of, found, infinite, last_name_of, only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,14 +57,12 @@ _FILLING = {"fill": 1, "masked_fill": 2, "index_fill": 3, "__setitem__": 2}
 
 
 def cut_fractions(facts: ModuleFacts) -> Iterator[Finding]:
-    """Numbers that are not whole, written into integer tensors."""
+    """Numbers that are not whole, written into integer tensors; inf and NaN as well."""
     for seen in facts.operations(lambda one: _cut(one) is not None):
-        dtype, number = _cut(seen.what) or ("", "")
-        text = f"The tensor is {dtype}: {number} that is written into it is cut to a whole one"
-        yield found(seen, text, "Cast the tensor to a floating dtype first")
+        yield found(seen, _cut(seen.what) or "", "Cast the tensor to a floating dtype first")
 
 
-def _cut(operation: Operation) -> tuple[str, str] | None:
+def _cut(operation: Operation) -> str | None:
     name, args = last_name_of(operation), operation.args
     value: Value | None = dict(operation.keywords).get("value")
     place = _FILLING.get(name)
@@ -72,8 +70,8 @@ def _cut(operation: Operation) -> tuple[str, str] | None:
         return None
     if len(args) > place:
         value = args[place]
-    dtype = cut(value, args[0])
-    if dtype is None:
-        return None
     number = getattr(value, "value", None)
-    return dtype, f"the {number:g}" if isinstance(number, float) else "the fraction"
+    if (dtype := cut(value, args[0])) is not None:
+        what = f"the {number:g}" if isinstance(number, float) else "the fraction"
+        return f"The tensor is {dtype}: {what} that is written into it is cut to a whole one"
+    return infinite(value, args[0])

@@ -1,4 +1,4 @@
-"""DT121: fractions written into an integer tensor."""
+"""DT121: fractions, inf and NaN written into an integer tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.dtype import INTEGRAL
 from dtlint.infer.domain.values import Ref
 from dtlint.rule import Finding, Rule
-from dtlint_rules._attained import cut, dtypes_of, only
+from dtlint_rules._attained import cut, dtypes_of, infinite, only
 from dtlint_rules._cut import cut_fractions
 from dtlint_rules._needs import INTEGERS, TORCH, attributes
 from dtlint_rules._uses import maker
@@ -31,16 +31,17 @@ _MADE: dict[str, tuple[int, str]] = {
 
 
 class LossyIntCast(Rule):
-    """A number with a fraction written into an integer tensor.
+    """A number that is not whole, inf or NaN written into an integer tensor.
 
     ## What it does
     Reports `ids[i] = 0.5`, `ids.fill_(0.5)` and `ids.masked_fill(mask, 0.5)` where `ids` is known to be an integer tensor,
     in this function or for the calls of it, and `torch.full_like(ids, 0.5)`, `torch.full(size, 0.5, dtype=torch.long)` and
     `torch.tensor([0.5, 1.5], dtype=torch.long)`. The number may be computed, as long as it is certain not to be whole; so
-    are the results of `sin`, `softmax`, `rand` and the like.
+    are the results of `sin`, `softmax`, `rand` and the like. `ids.masked_fill(mask, float("-inf"))` is reported as well.
 
     ## Why it matters
-    The tensor keeps its dtype, and the fraction is dropped without a word: 0.5 becomes 0. Tensors made by
+    The tensor keeps its dtype, and the fraction is dropped without a word: 0.5 becomes 0. inf and NaN raise in integers
+    ("value cannot be converted to type int64_t without overflow"), and become True in a bool tensor. Tensors made by
     `torch.arange`, `argsort`, `zeros_like(ids)` or `torch.tensor([0, 1])` are int64, which shows only where they were
     made.
 
@@ -75,12 +76,18 @@ class LossyIntCast(Rule):
         yield from _fractions_of_ops(facts)
         for call in facts.calls(*_MADE):
             for value in _numbers(call, facts):
-                dtype = cut(value, call.result)
-                if dtype is not None:
-                    number = getattr(value, "value", None)
-                    what = f"{number:g} becomes {int(number)}" if isinstance(number, float) else "a fraction is cut"
-                    yield Finding(call.node, f"The tensor is {dtype}: {what}", help="Pass a floating dtype")
+                text = _made(value, call.result)
+                if text is not None:
+                    yield Finding(call.node, text, help="Pass a floating dtype")
                     break
+
+
+def _made(value: Value, made: Value | None) -> str | None:
+    number = getattr(value, "value", None)
+    if (dtype := cut(value, made)) is not None:
+        what = f"{number:g} becomes {int(number)}" if isinstance(number, float) else "a fraction is cut"
+        return f"The tensor is {dtype}: {what}"
+    return infinite(value, made)
 
 
 _FRACTIONAL = frozenset(

@@ -24,6 +24,7 @@ _FLOATING_ALONE = frozenset(
     {"mean", "nanmean", "std", "var", "std_mean", "var_mean", "norm", "linalg.norm", "linalg.vector_norm", "quantile"}
     | {"nanquantile", "softmax", "log_softmax", "nn.functional.softmax", "nn.functional.log_softmax", "cdist", "pdist"}
     | {"nn.functional.normalize", "nn.functional.cosine_similarity", "cosine_similarity", "renorm", "multinomial"}
+    | {"rand_like", "randn_like"}
 )
 """What torch refuses for integers and bools."""
 _NO_KERNEL = (
@@ -61,8 +62,8 @@ class IntReduction(Rule):
 
     ## What it does
     Reports `mean`, `std`, `var`, `norm`, `quantile`, `softmax`, `cdist` and their kin on a tensor that is an integer or a
-    bool one, without `dtype=`; what has no kernel for it on the CPU and on CUDA, as `F.gelu`, `F.layer_norm` and
-    `F.avg_pool2d`; and `argmax` of a bool tensor.
+    bool one, without `dtype=`; `rand_like` and `randn_like` of such a tensor; what has no kernel for it on the CPU and on
+    CUDA, as `F.gelu`, `F.layer_norm` and `F.avg_pool2d`; and `argmax` of a bool tensor.
 
     ## Why it matters
     They raise: "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got:

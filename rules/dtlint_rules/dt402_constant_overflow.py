@@ -22,9 +22,10 @@ class ConstantOverflow(Rule):
     ## What it does
     Reports numbers that meet a tensor whose dtype, float16 or an integer, does not have them: in
     `torch.tensor(1e5, dtype=torch.float16)` and `torch.arange(300, dtype=torch.uint8)`, in arithmetic with a float16
-    tensor, in `clamp` and `fill_`, in `x[0] = 70000`, in casts of what was made of such a number, and in the limit of one
-    dtype that is put into another, `torch.full((3,), torch.iinfo(torch.int64).min, dtype=torch.int32)`. The dtype must be
-    known; masks are the matter of DT401.
+    tensor, in `clamp` and `fill_`, in `x[0] = 70000`, in `labels[mask] = -1` where `labels` is uint8, in casts of what was
+    made of such a number, and in the limit of one dtype that is put into another,
+    `torch.full((3,), torch.iinfo(torch.int64).min, dtype=torch.int32)`. The dtype must be known; masks of floats are the
+    matter of DT401.
 
     ## Why it matters
     float16 ends at 65504. `torch.full` and `clamp` raise for a number beyond that, while `torch.tensor`, arithmetic and
@@ -49,7 +50,7 @@ class ConstantOverflow(Rule):
     """
 
     code, name = "DT402", "constant-overflow"
-    triggers = (*HALF_BY_NAME, *SMALL, "iinfo")
+    triggers = (*HALF_BY_NAME, *SMALL, "iinfo", "finfo")
 
     def on_facts(self, facts: ModuleFacts) -> Iterable[Finding]:
         yield from put_beyond(facts, PUTTING)

@@ -131,8 +131,8 @@ def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
             number = operator_result(ctx, name, *given)
             both = number if isinstance(number, Tensor) else Tensor()
             return Tensor(join_dtypes(result.dtypes, both.dtypes), join_symbols(result.symbol, both.symbol), rank)
-    if known.dtypes is not None and known.dtypes == supposed(ctx):
-        return Tensor(known.dtypes, None, rank)
+    if known.dtypes and known.dtypes <= FLOATING and known.dtypes == supposed(ctx):
+        return Tensor(known.dtypes, None, rank)  # of an integer a number may make a float
     if name == "truediv":
         return Tensor(_FLOATS, None, rank)
     return Tensor(None, None, rank)
