@@ -9,7 +9,8 @@ happens in float32 as well. The files with lines that ran are checked under the 
 held against what happened, both ways:
 
 - A line that raised, left the dtype or overflowed is *reported* if a finding of that kind stands on it, or on a line of a call
-  that led there. Values are those of the float32 call, and zeros.
+  that led there. Values are those of the float32 call, and zeros; for uint8 those of an image, and the float32 call that it is
+  held against is given the same.
 - A finding on a line that ran is *true* if that line, or one that it led to, did what the finding says in some run. Those of
   range are also asked of inputs that are larger, by each of --scales.
 - Findings of range may stand up to 10 lines before: an epsilon is lost in one line, and divided by in another.
@@ -89,13 +90,17 @@ class Usual:
 
     def __init__(self, files: frozenset[str], limit: float) -> None:
         self._files, self._limit = files, limit
-        self._known: dict[tuple[int, float], frozenset[tuple[str, Line]] | None] = {}
+        self._known: dict[tuple[int, float, bool], frozenset[tuple[str, Line]] | None] = {}
 
-    def of(self, call: Call, scale: float) -> frozenset[tuple[str, Line]] | None:
-        """What happens anyway, by its kind and its line; None where the call does not work."""
-        key = id(call), scale
+    def of(self, call: Call, scale: float, as_image: bool) -> frozenset[tuple[str, Line]] | None:
+        """What happens anyway, by its kind and its line; None where the call does not work.
+
+        Args:
+            as_image: the values are those that uint8 is given.
+        """
+        key = id(call), scale, as_image
         if key not in self._known:
-            notes = replayed(call, SINGLE, scale, self._files, self._limit)
+            notes = replayed(call, SINGLE, scale, self._files, self._limit, as_image)
             works = notes.finished and not any(one.kind == "raised" for one in notes.happened)
             self._known[key] = frozenset((one.kind, one.chain[0]) for one in notes.happened) if works else None
         return self._known[key]
@@ -115,7 +120,7 @@ def seen(
     narrow = dtype.itemsize < torch.float32.itemsize
     for call in calls:
         for scale in (*PLAIN_SCALES, *(scales if narrow else ())):  # what is wide overflows as float32 does
-            also = usual.of(call, scale)
+            also = usual.of(call, scale, not dtype.is_floating_point)
             if also is None:
                 continue
             for variant in assumed.variants:

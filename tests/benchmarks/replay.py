@@ -10,7 +10,8 @@ Each operator that the call leads to is noted with the lines of the package that
   casts of what was wide before. A cast that is undone reaches no result, and is none. Those before the last have **passed**.
 - **broke**: it gave inf or NaN of what was finite, where no operator of that line does in float32, of the same arguments. For
   integers: the result is not that of int64.
-- **lost**: it was given a number that is 0, 1 or inf in the assumed dtype, and is not.
+- **lost**: it was given a number that is 0, 1 or inf in the assumed dtype, and is not. For integers: it wrote floats into
+  them, or cast floats to them, that they do not hold.
 - **rounded**: it is a loss, or gives log-probabilities, of which the assumed dtype does not have four digits: some number is
   off by more than 1e-4 of what float32 gives.
 """
@@ -49,9 +50,14 @@ _QUIET = frozenset(
 """What asks a tensor about itself: neither counted nor judged."""
 _WRITES = frozenset(("__setitem__", "copy_", "fill_", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"))
 _WHOLE_NUMBERS = frozenset(
-    ("add", "sub", "mul", "__add__", "__sub__", "__mul__", "__radd__", "__rsub__", "__rmul__", "rsub")
+    {
+        *("add", "sub", "mul", "rsub", "__add__", "__sub__", "__mul__", "__radd__", "__rsub__", "__rmul__"),
+        *("neg", "__neg__", "pow", "__pow__", "__rpow__", "square", "diff"),
+    }
 )
 """Arithmetic that wraps in integers."""
+_HOLDS = frozenset(("to", "type", "byte", "type_as", "full", "full_like", "new_full", "__setitem__", "fill_", "copy_"))
+"""What makes integers of floats, or writes floats into them."""
 
 
 _PACKAGES, _TORCH = sysconfig.get_path("purelib"), str(Path(torch.__file__).parent)
@@ -77,25 +83,33 @@ class Notes:
     finished: bool = False
 
 
-def replayed(call: Call, assumed: Assumption, scale: float, files: frozenset[str], seconds: float) -> Notes:
+def replayed(
+    call: Call, assumed: Assumption, scale: float, files: frozenset[str], seconds: float, as_image: bool = False
+) -> Notes:
     """What a call shows with inputs and weights of the assumed dtypes, in the assumed region.
 
     Args:
         scale: what floating arguments are multiplied by.
         files: those of the package.
         seconds: what the call may take.
+        as_image: floating arguments have the values that uint8 is given, in their assumed dtype.
     """
     inputs = getattr(torch, assumed.inputs)
     watched = inputs if assumed.region is None else getattr(torch, assumed.region[1])
     watch = _Watch(files, watched)
-    result, watch.notes.finished = made_again(call, assumed, scale, seconds, watch)
+    result, watch.notes.finished = made_again(call, assumed, scale, seconds, watch, as_image)
     if assumed.region is None and assumed.inputs == assumed.weights and inputs.is_floating_point:
         watch.note_departures(result)
     return watch.notes
 
 
 def made_again(
-    call: Call, assumed: Assumption, scale: float, seconds: float, watch: AbstractContextManager[Any]
+    call: Call,
+    assumed: Assumption,
+    scale: float,
+    seconds: float,
+    watch: AbstractContextManager[Any],
+    as_image: bool = False,
 ) -> tuple[Any, bool]:
     """What a call gives with inputs and weights of the assumed dtypes, in the assumed region; and whether it came to its end.
 
@@ -103,6 +117,7 @@ def made_again(
         scale: what floating arguments are multiplied by.
         seconds: what the call may take.
         watch: what is entered around the call alone.
+        as_image: floating arguments have the values that uint8 is given, in their assumed dtype.
     """
     inputs, weights = (getattr(torch, name) for name in (assumed.inputs, assumed.weights))
     device, dtype = assumed.region or ("cpu", "bfloat16")
@@ -110,7 +125,7 @@ def made_again(
     torch.manual_seed(0)
     try:
         module = None if call.module is None else copy.deepcopy(call.module).to(weights)
-        args, kwargs = tree_map(lambda one: _cast(one, inputs, weights, scale), (call.args, call.kwargs))
+        args, kwargs = tree_map(lambda one: _cast(one, inputs, weights, scale, as_image), (call.args, call.kwargs))
         named = module if module is None or call.function.__name__ == "forward" else call.function.__get__(module)
         with quiet(), limited(seconds), region, watch:
             return (named or call.function)(*args, **kwargs), True
@@ -118,7 +133,7 @@ def made_again(
         return None, False
 
 
-def _cast(value: Any, inputs: torch.dtype, weights: torch.dtype, scale: float) -> Any:
+def _cast(value: Any, inputs: torch.dtype, weights: torch.dtype, scale: float, as_image: bool) -> Any:
     if isinstance(value, nn.Module):
         return copy.deepcopy(value).to(weights)
     if not isinstance(value, torch.Tensor):
@@ -128,6 +143,8 @@ def _cast(value: Any, inputs: torch.dtype, weights: torch.dtype, scale: float) -
     moved = value.detach() * scale
     if not inputs.is_floating_point:
         return _image(moved).to(inputs)
+    if as_image:
+        moved = _image(moved).floor()
     return moved.to(inputs).requires_grad_(value.requires_grad)
 
 
@@ -182,6 +199,8 @@ class _Watch(TorchFunctionMode):
                 self.notes.happened.add(Happening("rounded", chain, name))
         elif name in _WHOLE_NUMBERS and _wraps(func, args, result, self.dtype):
             self.notes.happened.add(Happening("broke", chain, name))
+        elif name in _HOLDS and _is_cut(args, kwargs, result if written is None else written, self.dtype):
+            self.notes.happened.add(Happening("lost", chain, name))
         return result
 
     def note_departures(self, result: Any) -> None:
@@ -314,6 +333,21 @@ def _is_lost(value: Any, dtype: torch.dtype) -> bool:
         return False
     rounded = _rounded(value, dtype)
     return rounded != value and (rounded in (0, 1) or not math.isfinite(rounded))
+
+
+def _is_cut(args: Any, kwargs: Any, result: Any, dtype: torch.dtype) -> bool:
+    """Did integers get floats that they do not hold?"""
+    if not isinstance(result, torch.Tensor) or result.dtype != dtype:
+        return False
+    limits = torch.iinfo(dtype)
+    for one in tree_flatten((args, kwargs))[0]:
+        if type(one) is float and not (one == one // 1 and limits.min <= one <= limits.max):
+            return True
+        if isinstance(one, torch.Tensor) and one.is_floating_point():
+            held = (one == one.floor()) & (one >= limits.min) & (one <= limits.max)
+            if not bool(held.all()):
+                return True
+    return False
 
 
 def _wraps(func: Any, args: Any, result: Any, dtype: torch.dtype) -> bool:
