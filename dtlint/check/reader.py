@@ -80,10 +80,12 @@ class Reader:
         self._read.add(path)
         held = sum(one.bytes_read for one in self._readings.values())
         if held > _MOST_BYTES and self._judged > _LEAST_JUDGED:
+            for one in self._readings.values():
+                one.release(tree)
             self._readings.clear()
             self._judged = 0
             reading = None
-            gc.collect()  # what was read leads back to itself, and is as much again as what will be
+            gc.collect()  # the rest of what was read leads back to itself, too
         self._judged += size
         if reading is None:
             self.disk = self.disk or Disk()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.interproc.parsing import parsed
 from dtlint.infer.interproc.search_path import SearchPath, search_path
 from dtlint.infer.models.registry import PLAIN_PARTS
+from dtlint.source.definitions import classes, functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -133,6 +134,17 @@ class Project:
         info = None if path is None else self._parsed(name, path)
         self.modules[name] = info
         return info
+
+    def release(self, kept: ast.Module) -> None:
+        """Let go of the syntax of all modules but one, which leads back to itself by what was found in it: the search for
+        such garbage would go through all of it, for as long as the files are read.
+
+        Nothing can be asked about them any more.
+        """
+        for info in filter(None, self.modules.values()):
+            if info.tree is not kept:
+                _empty(info.tree.body)
+        self.modules.clear()
 
     def brings(self, module: str, name: str) -> bool:
         """Does `from module import *` bring the name? Told from the text of the module, unparsed, and of what it
@@ -322,6 +334,13 @@ class Project:
             return any(self.disk.holds(file, wanted) for file in files)
         except OSError:
             return False
+
+
+def _empty(body: list[ast.stmt]) -> None:
+    """Take the statements out of a module, a class or a function, and of all that it defines."""
+    for node in (*functions(body), *classes(body)):
+        _empty(node.body)
+    body.clear()
 
 
 def _text(data: bytes) -> str:
