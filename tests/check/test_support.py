@@ -126,7 +126,7 @@ def test_without_an_assumption_there_is_none() -> None:
     assert verdicts(LIBRARY) == {}
 
 
-@pytest.mark.parametrize("limit", ["_BUDGET", "_MOST_READINGS"])
+@pytest.mark.parametrize("limit", ["_BUDGET", "_MOST_UNDER"])
 def test_a_function_that_is_not_followed_to_its_end_is_not_passed_over(
     limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

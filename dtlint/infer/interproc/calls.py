@@ -90,7 +90,7 @@ class Calls:
 
     def __init__(self, budget: int, most_readings: int = 400) -> None:
         self.budget = budget
-        self._most_readings = most_readings
+        self.most_readings = most_readings
         self._gives_first: dict[FunctionDefinition, bool] = {}
         """Has a function always given its first argument back, as most decorators do?"""
         self.followed = 0
@@ -212,7 +212,7 @@ class Calls:
             self._summaries.clear()
             self._of_questions.clear()
         given = self.readings.setdefault(definition, set())
-        if on_yield is None and key not in given and len(given) >= self._most_readings:
+        if on_yield is None and key not in given and len(given) >= self.most_readings:
             self._leave_out(ctx, function, bound)
             first = next(iter(bound.values()), None)
             return first if first is not None and self._gives_first.get(definition) else TOP
