@@ -14,6 +14,7 @@ from dtlint.rule import Finding, Rule
 from dtlint.source.definitions import public_functions, returned
 from dtlint_rules._attained import last_name_of
 from dtlint_rules._casts import TO_FLOATING
+from dtlint_rules._effects import FACTORIES
 from dtlint_rules._needs import TORCH
 from dtlint_rules._refusals import Operand, finding, is_loss, tensors
 from dtlint_rules._texts import short
@@ -32,7 +33,8 @@ class ResultLeavesDtype(Rule):
     ## What it does
     Under `--assume half`, `bfloat16` or `double`, or `supports` in the settings, reports where a function that returns
     a tensor of another floating dtype leaves the one of its inputs: where they meet a tensor that has a dtype of its
-    own, and, as information, a cast that is not undone. It says nothing without an assumption.
+    own, and, as information, a cast that is not undone. Under `double` also where float64 is written into a tensor of
+    float32 on the way, which was made without a dtype. It says nothing without an assumption.
 
     ## Why it matters
     What calls the function goes on in float32: the next layer, whose weights are half, raises, or the rest of the model
@@ -89,6 +91,51 @@ class ResultLeavesDtype(Rule):
                     if not is_undone or _wider(found.what, assumed.inputs) is not None:
                         told.add(found.node)
                         yield _finding(found, assumed.inputs, result)
+        for seen in facts.operations(_rounds):
+            made = _made(facts, seen.what)
+            if made is not None and not {seen.node, made} & told:
+                told.update((seen.node, made))
+                text = f"Float64 is rounded to float32 in `{ast.unparse(_variable(seen.what) or made)}`"
+                found_here = finding(seen, None, text, "Make it in the dtype of the input: `dtype=x.dtype`")
+                yield replace(found_here, notes=((made, "made in float32 here"),))
+
+
+def _rounds(operation: Operation) -> bool:
+    """Does it write float64 into float32, which loses digits without a word?"""
+    last, given = operation.op.rpartition(".")[2], tensors(operation)
+    if last.strip("_") not in _WRITES or not last.endswith("_") or not given or given[0].dtypes != _FLOAT32:
+        return False
+    return any(one.dtypes == _FLOAT64 for one in given[1:])
+
+
+_FLOAT32, _FLOAT64 = frozenset({"float32"}), frozenset({"float64"})
+_WRITES = frozenset({"setitem", "copy", "add", "sub", "mul", "div"})
+
+
+def _variable(operation: Operation) -> ast.Name | None:
+    """The variable that is written into."""
+    node: ast.AST = operation.node
+    if isinstance(node, ast.AugAssign):
+        node = node.target
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None
+
+
+def _made(facts: ModuleFacts, operation: Operation) -> ast.Call | None:
+    """The factory that made what is written into, and was told no dtype."""
+    variable = _variable(operation)
+    origins = [] if variable is None else facts.around.definitions(variable)
+    made = [one for one in origins if not isinstance(one, ast.AugAssign)]  # that leaves the dtype as it is
+    if len(made) != 1 or not isinstance(made[0], ast.Call):
+        return None
+    calls = (one for one in facts.calls_at(made[0]) if one.name in _FACTORIES)
+    return made[0] if any(one.argument(None, "dtype") is None for one in calls) else None
+
+
+_FACTORIES = frozenset(f"torch.{name}" for name in FACTORIES)
 
 
 def _wider(operation: Operation, dtype: str) -> Operand | None:
