@@ -80,7 +80,7 @@ class Reader:
         self._read.add(path)
         held = sum(one.bytes_read for one in self._readings.values())
         if held > _MOST_BYTES and self._judged > _LEAST_JUDGED:
-            for one in self._readings.values():
+            for one in () if self._for_people else self._readings.values():  # these may still ask
                 one.release(tree)
             self._readings.clear()
             self._judged = 0
