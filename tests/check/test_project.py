@@ -192,3 +192,30 @@ def test_a_call_that_leads_to_an_overflow_names_the_region_that_casts_there(tmp_
         ("train.py", 5, "autocast computes in float16 from here on"),
         ("attention.py", 10, "-1e+09 is beyond float16, which ends at 65504: this raises"),
     ]
+
+
+def test_a_reading_that_begins_anew_for_each_file_finds_what_one_reading_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "base": "import torch\nfrom torch import nn\n\n\nclass Base(nn.Module):\n    def low(self):\n        return self.half()\n",
+        "made": "import torch\n\nfrom base import Base\n\n\ndef weight():\n    return torch.zeros(3, dtype=torch.float64)\n",
+        "used": "import torch\n\nfrom made import weight\n\n\ndef f(x: torch.Tensor):\n"
+        "    return torch.zeros(3) @ weight()\n",
+        "more": "import torch\n\nfrom made import weight\nfrom used import f\n\n\ndef g():\n"
+        "    return torch.ones(3, dtype=torch.float32) @ weight()\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    files = [tmp_path / f"{name}.py" for name in texts]
+
+    def found() -> list[tuple[str, int]]:
+        outcome = run(files, Configuration(isolated=True).settings_for, RULES)
+        assert not outcome.errors
+        return [(one.code, one.location.span.line) for one in outcome.diagnostics]
+
+    at_once = found()
+    monkeypatch.setattr("dtlint.check.reader._MOST_BYTES", 0)
+    monkeypatch.setattr("dtlint.check.reader._LEAST_JUDGED", 0)
+    assert found() == at_once
+    assert ("DT301", 8) in at_once
