@@ -78,7 +78,7 @@ def judge(
     if facts.broken_off is not None:
         judged.crashed.update(rule.code for rule in (*rules, *(under if assumptions else ())))
         judged.crashes.append(f"{source.path}: {_BROKEN_OFF[facts.broken_off]}")
-    judged.suspicions = _suspected(facts, rules, source, judged)
+    judged.suspicions = [_traced(facts, one) for one in _suspected(facts, rules, source, judged)]
     if assumptions:
         judged.suspicions += _under(facts, under, source, judged, reader, assumptions)
     elif under and facts.broken_off is None:
@@ -98,6 +98,15 @@ def _suspected(facts: ModuleFacts, rules: Sequence[type[Rule]], source: Source, 
             judged.crashed.add(rule.code)
             judged.crashes.append(crash(rule, source.path, error))
     return found
+
+
+def _traced(facts: ModuleFacts, suspicion: Suspicion) -> Suspicion:
+    """A suspicion about the dtypes of operands, with where these come from, unless the rule says so itself."""
+    finding = suspicion.finding
+    if not suspicion.rule.code.startswith("DT3") or finding.notes or finding.elsewhere:
+        return suspicion
+    notes = tuple((step.node, text) for step, text in witness(facts, finding.node))
+    return replace(suspicion, finding=replace(finding, notes=notes))
 
 
 def _under(

@@ -1,4 +1,5 @@
-"""The witness of a finding under an assumption: the steps from what a function is given to the line.
+"""The witness of a finding: where the dtypes of its operands come from; under an assumption, all steps from what a function is
+given to the line.
 
 They are rebuilt from the facts when a finding is printed: back from the operator through the assignments of the variables in
 it, through the calls that led there, up to a parameter, a weight, or what was made in a dtype of its own.
@@ -11,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dtlint.dtypes.dtype import FLOATING
+from dtlint.dtypes.dtype import DTYPES, FLOATING
 from dtlint.infer.domain.values import Many, Ref, Tensor, Tuple, Unknown, Value, choices
 from dtlint.infer.facts import Step
 from dtlint.infer.surroundings import FUNCTIONS
@@ -90,7 +91,7 @@ class _Walk:
     def __init__(self, facts: ModuleFacts) -> None:
         self._facts = facts
         assumed = facts.assumption
-        self._followed = FLOATING if assumed is None else FLOATING | {assumed.inputs, assumed.targets}
+        self._followed = frozenset(DTYPES) if assumed is None else FLOATING | {assumed.inputs, assumed.targets}
 
     def starts(self, item: _Item) -> list[_Item]:
         """The operands of a node that are tensors of interest, one of each dtype; those around it where it holds none."""
@@ -99,7 +100,7 @@ class _Walk:
             by_dtype: dict[frozenset[str], _Item] = {}
             for operand in self._operands(node):
                 dtypes = self._dtypes(operand)
-                if dtypes:
+                if len(dtypes) == 1 or (dtypes and self._facts.assumption is not None):
                     by_dtype.setdefault(dtypes, _Item(operand, item.depth))
             if by_dtype:
                 return list(by_dtype.values())
@@ -115,6 +116,8 @@ class _Walk:
             dtypes = self._dtypes(edge.item.node)
             found = self._same(edge, dtypes, way, seen)
             if found.ends:
+                return found.steps()
+            if self._facts.assumption is None:  # where the dtype comes from is enough
                 return found.steps()
             operands = (_Item(one, found.item.depth) for one in self._operands(found.item.node) if self._dtypes(one))
             following = next((one for one in operands if one not in seen), None)

@@ -1,4 +1,4 @@
-"""The witness of a finding under an assumption: the steps from what a function is given to the line."""
+"""The witness of a finding: where the dtypes come from; under an assumption the steps from what a function is given."""
 
 from __future__ import annotations
 
@@ -124,3 +124,51 @@ def test_a_finding_without_an_assumption_has_no_steps() -> None:
     found = check_source(Source.from_bytes(text.encode(), "a.py"), RULES, Settings()).diagnostics
     assert found
     assert all(note.step is None for one in found for note in one.notes)
+
+
+def origins(text: str) -> list[tuple[int, str]]:
+    """The lines of the notes of the only finding without an assumption, with what is said of each."""
+    source = Source.from_bytes((IMPORTS + textwrap.dedent(text)).encode(), "a.py")
+    (one,) = check_source(source, RULES, Settings()).diagnostics
+    return [(note.location.span.line, note.message) for note in one.notes]
+
+
+def test_operands_of_two_dtypes_are_shown_where_they_are_made() -> None:
+    text = """
+        def mixed(n: int) -> torch.Tensor:
+            w = torch.zeros(n, dtype=torch.float64)
+            x = torch.ones(n, dtype=torch.float32)
+            return (w * 2) @ x
+    """
+    assert origins(text) == [(5, "`w` is float64"), (6, "`x` is float32")]
+
+
+def test_a_comparison_is_where_a_mask_comes_from() -> None:
+    text = """
+        def accuracy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+            right = logits.argmax(-1) == labels
+            return right.mean()
+    """
+    assert origins(text) == [(5, "`right` is bool")]
+
+
+def test_an_attribute_is_shown_where_the_class_sets_it() -> None:
+    text = """
+        class Scaled:
+            def __init__(self) -> None:
+                self.scale = torch.ones(3, dtype=torch.float64)
+
+            def scaled(self, n: int) -> torch.Tensor:
+                return torch.zeros(n, dtype=torch.float32) @ self.scale
+    """
+    assert origins(text) == [(6, "`self.scale` is float64")]
+
+
+def test_weights_whose_dtype_callers_decide_have_no_origin() -> None:
+    text = """
+        def apply(layer: nn.Linear, values) -> torch.Tensor:
+            x = values.double()
+            net = nn.Linear(4, 4)
+            return net(x)
+    """
+    assert origins(text) == [(5, "`x` is float64")]
