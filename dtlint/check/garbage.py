@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["search_seldom", "seldom_searched"]
 
 _OBJECTS = 5_000_000
-"""New objects, less those that went, before a search: about 500 MB, which few runs come to. A reading that begins anew is taken
-apart, so that little of it is left to be searched for."""
+"""New objects, less those that went, before a search: about 500 MB, which few runs come to. `Reader` takes
+a reading apart when it begins anew, so that little of it is left to be searched for."""
 
 
 def search_seldom() -> None:

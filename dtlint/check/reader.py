@@ -75,14 +75,12 @@ class Reader:
         reading = self._readings.get(roots)
         if path in self._read:
             reading = None
-            self._readings.clear()
+            self._begin_anew(tree)
             self._read.clear()
         self._read.add(path)
         held = sum(one.bytes_read for one in self._readings.values())
         if held > _MOST_BYTES and self._judged > _LEAST_JUDGED:
-            for one in () if self._for_people else self._readings.values():  # these may still ask
-                one.release(tree)
-            self._readings.clear()
+            self._begin_anew(tree)
             self._judged = 0
             reading = None
             gc.collect()  # the rest of what was read leads back to itself, too
@@ -98,6 +96,13 @@ class Reader:
         facts.around.displayed = frozenset(displayed)
         facts.declared, facts.settings_file = self.declared, finder(path, self.disk, self._rest_on)
         return facts
+
+    def _begin_anew(self, kept: ast.Module) -> None:
+        """Let go of what was read, but for one module's syntax."""
+        if not self._for_people:  # an editor may ask for more of what was read last
+            for one in self._readings.values():
+                one.release(kept)
+        self._readings.clear()
 
     def source(self, path: Path) -> Source:
         """Another file as it was read, to show a place in it.

@@ -101,11 +101,13 @@ def cut(value: Value | None, tensor: Value | None) -> str | None:
 def infinite(value: Value | None, tensor: Value | None) -> str | None:
     """What becomes of inf and NaN in a tensor of integers or bools, which have neither."""
     number = value.value if isinstance(value, Const) else None
-    if not isinstance(number, float) or math.isfinite(number) or not only(tensor, INTEGRAL | {"bool"}):
+    if not isinstance(number, float) or math.isfinite(number) or len(dtypes_of(tensor)) != 1:
         return None
-    dtype = min(dtypes_of(tensor))
-    outcome = "becomes True" if dtype == "bool" else "raises"
-    return f"The tensor is {dtype}, which has no {number}: it {outcome}"
+    written = "NaN" if math.isnan(number) else f"{number}"
+    if only(tensor, frozenset({"bool"})):
+        return f"{written} becomes True: the tensor is bool"
+    (dtype,) = dtypes_of(tensor)
+    return f"{dtype} has no {written}: this raises" if dtype in INTEGRAL else None
 
 
 def largest(dtype: str) -> str:

@@ -155,7 +155,11 @@ def _made(operation: Operation) -> str | None:
         if values.low != values.high and abs(number) in LANDMARKS:
             continue  # where a sum in a loop was widened to, not a number that it reaches
         if math.isfinite(number) and _is_beyond(number, made):
-            return _outcome(number, made)
+            (dtype,) = dtypes_of(made)
+            whole = dtype in _LIMITS
+            top = DTYPES[dtype].max if number > 0 else DTYPES[dtype].min
+            outcome = "it wraps around, or raises" if whole else f"it becomes {'-' * (number < 0)}inf"
+            return f"{number:.15g} is beyond {dtype}, which ends at {top if whole else largest(dtype)}: {outcome}"
     return None
 
 
@@ -165,19 +169,16 @@ def _written(operation: Operation) -> str | None:
     number, tensor = _put(operation, name) if name in _WRITING else (None, None)
     if number is None or not isinstance(tensor, Tensor) or not only(tensor, _LIMITS) or not math.isfinite(number):
         return None
-    return _outcome(number, tensor) if _is_beyond(number, tensor) else None
+    if len(dtypes_of(tensor)) != 1 or not _is_beyond(number, tensor):
+        return None
+    (dtype,) = dtypes_of(tensor)
+    least, most = int(DTYPES[dtype].min), int(DTYPES[dtype].max)
+    wraps = least == 0 and -most <= number < 0
+    outcome = f"it becomes {int(number) % (most + 1)}" if wraps else "this raises"
+    return f"{number:.15g} is beyond {dtype}, which goes from {least} to {most}: {outcome}"
 
 
 _WRITING = frozenset({"masked_fill", "index_fill", "__setitem__"})
-
-
-def _outcome(number: float, made: Tensor) -> str:
-    dtype = min(dtypes_of(made))
-    whole = dtype in _LIMITS
-    top = DTYPES[dtype].max if number > 0 else DTYPES[dtype].min
-    outcome = "it wraps around, or raises" if whole else f"it becomes {'-' * (number < 0)}inf"
-    return f"{number:.15g} is beyond {dtype}, which ends at {top if whole else largest(dtype)}: {outcome}"
-
 
 _LARGEST = 2**1000
 """What floats can hold, whatever is near."""

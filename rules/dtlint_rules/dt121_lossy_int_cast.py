@@ -31,7 +31,7 @@ _MADE: dict[str, tuple[int, str]] = {
 
 
 class LossyIntCast(Rule):
-    """A number that is not whole, inf or NaN written into an integer tensor.
+    """A fraction written into an integer tensor, or inf or NaN into one of integers or bools.
 
     ## What it does
     Reports `ids[i] = 0.5`, `ids.fill_(0.5)` and `ids.masked_fill(mask, 0.5)` where `ids` is known to be an integer tensor,

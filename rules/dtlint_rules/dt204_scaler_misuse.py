@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
-from dtlint.infer.domain.values import TOP, Function, Ref, Value
+from dtlint.infer.domain.values import Function, Ref, Value
 from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._scalers import SCALERS, called_from, calls_of, is_scaler
@@ -41,7 +41,7 @@ _WRONG_STEPS = {
         "Call `scaler.update()` after the step, in each iteration",
     ),
     "step again": (
-        "The scaler is not updated after each step: the second `step` raises RuntimeError",
+        "The scaler is never updated: the second `step` raises RuntimeError",
         "Call `scaler.update()` after the step, in each iteration",
     ),
     "update without step": (
@@ -162,40 +162,23 @@ def _is_optimizer(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) 
     )
 
 
-def _is_not_updated(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) -> bool:
-    """Is a scaler that stays in view updated nowhere, or behind a test that does not hold in each iteration?"""
+def _is_never_updated(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) -> bool:
+    """Is a scaler that stays in view updated nowhere?"""
     scaler = about[0]
     leaving = (one for one in _given(facts, scaler) if not isinstance(facts.value(one.func), Function))
     if not isinstance(scaler, Ref) or any(leaving):
         return False
-    updates = [one.node for one in facts.methods("update") if _may_be(one, scaler, node)]
-    if not updates:
-        return not facts.happens("update", scaler)
-    return _are_now_and_then(facts, updates, node) and all(_varies(facts, one, node) for one in updates)
+    return not facts.happens("update", scaler) and not any(
+        _may_update(one, scaler, node) for one in facts.methods("update")
+    )
 
 
-def _may_be(update: Call, scaler: Value, step: ast.Call) -> bool:
+def _may_update(update: Call, scaler: Value, step: ast.Call) -> bool:
     """May a call update the scaler: is it called on that, or on what is not known and goes by its name?"""
-    if update.receiver == scaler:
-        return True
-    if update.receiver not in (None, TOP):
-        return False
+    if isinstance(update.receiver, Ref):
+        return update.receiver == scaler
     called = [path_of(one.func.value) for one in (update.node, step) if isinstance(one.func, ast.Attribute)]
     return len({(path or "?").rpartition(".")[2] for path in called}) == 1
-
-
-def _varies(facts: ModuleFacts, update: ast.Call, step: ast.Call) -> bool:
-    """Is an update behind a test, unlike the step, that counts iterations, or asks what is made in each of them?"""
-    loop = next(facts.around.loops(step), None)
-    added = set(facts.around.guards(update)) - set(facts.around.guards(step))
-    made = {
-        node.id for node in ast.walk(loop or step) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    return any(
-        isinstance(part, ast.Mod) or (isinstance(part, ast.Name) and part.id in made)
-        for guard in added
-        for part in ast.walk(guard.test)
-    )
 
 
 def _given(facts: ModuleFacts, scaler: Value) -> Iterator[ast.Call]:
@@ -208,21 +191,18 @@ def _is_updated_nowhere(facts: ModuleFacts, about: tuple[Value, ...], node: ast.
 
 
 def _is_updated_now_and_then(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) -> bool:
-    around = facts.around
-    updates = [call.node for call in facts.methods("update") if around.scope(call.node) is around.scope(node)]
-    return bool(updates) and _are_now_and_then(facts, updates, node)
-
-
-def _are_now_and_then(facts: ModuleFacts, updates: list[ast.Call], node: ast.Call) -> bool:
-    """Do all updates stand in the loop of an `unscale_` or a `step`, under more tests than that?"""
+    """Does every update that belongs to an `unscale_` stand in its loop, under more tests than that?"""
     around = facts.around
     loop, tests = next(around.loops(node), None), around.guards(node)
-    return all(next(around.loops(one), None) is loop and set(tests) < set(around.guards(one)) for one in updates)
+    updates = [call.node for call in facts.methods("update") if around.scope(call.node) is around.scope(node)]
+    return bool(updates) and all(
+        next(around.loops(one), None) is loop and set(tests) < set(around.guards(one)) for one in updates
+    )
 
 
 _CONDITIONS = {
     "plain step of scaled gradients": _is_optimizer,
-    "step again": _is_not_updated,
+    "step again": _is_never_updated,
     "unscale after a step again": _is_updated_nowhere,
     "unscale again": _is_updated_now_and_then,
 }

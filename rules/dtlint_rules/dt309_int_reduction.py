@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ _PROMOTING = frozenset({"cosine_similarity", "nn.functional.cosine_similarity"})
 
 
 class IntReduction(Rule):
-    """A mean, a norm, a softmax, an activation or a normalization of integers or bools.
+    """A mean, a norm, a softmax, an activation or a normalization of integers or bools, or such noise.
 
     ## What it does
     Reports `mean`, `std`, `var`, `norm`, `quantile`, `softmax`, `cdist` and their kin on a tensor that is an integer or a
@@ -67,7 +68,8 @@ class IntReduction(Rule):
 
     ## Why it matters
     They raise: "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got:
-    Long". An accuracy is where it happens most: `(predicted == labels).mean()` works in NumPy only.
+    Long", or "not implemented for 'Long'". An accuracy is where it happens most: `(predicted == labels).mean()` works in
+    NumPy only.
 
     ## Example
     ```python
@@ -108,6 +110,8 @@ class IntReduction(Rule):
             fix: Callable[[Place], Fix] | None = partial(_as_method, name)
             if subject.node is not None and not seen.what.op.startswith("torch.Tensor."):
                 fix = partial(cast_fix, subject.node, "float()", Applicability.SAFE)
+            if _may_be_told(seen.what.node):
+                continue
             text = f"`{name}` raises for {listed(subject.dtypes)}: it takes floating tensors"
             if not _is_wrong(seen.what):
                 if name.endswith("_"):
@@ -125,6 +129,11 @@ def _is_wrong(operation: Operation) -> bool:
         return False
     other = operand(operation, 1, "x2") if op in _PROMOTING else None
     return op not in _PROMOTING or (other is not None and bool(other.dtypes) and other.dtypes <= refused)
+
+
+def _may_be_told(node: ast.AST) -> bool:
+    """Are there keyword arguments that are not in view, a dtype perhaps among them?"""
+    return isinstance(node, ast.Call) and any(one.arg is None for one in node.keywords)
 
 
 def _is_told(operation: Operation) -> bool:

@@ -33,8 +33,8 @@ class ResultLeavesDtype(Rule):
     ## What it does
     Under `--assume half`, `bfloat16` or `double`, or `supports` in the settings, reports where a function that returns
     a tensor of another floating dtype leaves the one of its inputs: where they meet a tensor that has a dtype of its
-    own, and, as information, a cast that is not undone. Under `double` also where float64 is written into a tensor of
-    float32 on the way, which was made without a dtype. It says nothing without an assumption.
+    own, and, as information, a cast that is not undone; under `double` also where float64 is written into a tensor that was
+    made without a dtype, and so in float32, and that more is computed of. It says nothing without an assumption.
 
     ## Why it matters
     What calls the function goes on in float32: the next layer, whose weights are half, raises, or the rest of the model
@@ -93,11 +93,15 @@ class ResultLeavesDtype(Rule):
                         yield _finding(found, assumed.inputs, result)
         for seen in facts.operations(_rounds):
             made = _made(facts, seen.what)
-            if made is not None and not {seen.node, made} & told:
-                told.update((seen.node, made))
-                text = f"Float64 is rounded to float32 in `{ast.unparse(_variable(seen.what) or made)}`"
-                found_here = finding(seen, None, text, "Make it in the dtype of the input: `dtype=x.dtype`")
-                yield replace(found_here, notes=((made, "made in float32 here"),))
+            variable = _variable(seen.what)
+            if made is None or variable is None or {seen.node, made} & told or not _is_used(facts, variable):
+                continue
+            if _is_whole(facts.around.statement(seen.node)):
+                continue
+            told.update((seen.node, made))
+            text = f"Float64 is rounded to float32 in `{variable.id}`"
+            rounded = finding(seen, None, text, "Give it a dtype where it is made")
+            yield replace(rounded, notes=((made, "made in float32 here"),), severity=Severity.INFO)
 
 
 def _rounds(operation: Operation) -> bool:
@@ -106,6 +110,27 @@ def _rounds(operation: Operation) -> bool:
     if last.strip("_") not in _WRITES or not last.endswith("_") or not given or given[0].dtypes != _FLOAT32:
         return False
     return any(one.dtypes == _FLOAT64 for one in given[1:])
+
+
+def _is_whole(statement: ast.AST) -> bool:
+    """Does what a statement writes come from a cast, or is it whole, so that float32 may have it exactly; or is it taken out of
+    the graph, as what is only shown?"""
+    parts = ast.walk(statement)
+    called = {part.func.attr for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)}
+    return bool(called & _WHOLE) or any(name.endswith("_like") for name in called)
+
+
+_WHOLE = frozenset({"to", "type", "type_as", "float", "double", "floor", "ceil", "round", "sign", "detach", "item"})
+
+
+def _is_used(facts: ModuleFacts, variable: ast.Name) -> bool:
+    """Is something computed of a variable, in a function that returns something?"""
+    function = facts.around.function(variable)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not any(returned(function)):
+        return False
+    reads = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == variable.id)
+    around = facts.around
+    return any(isinstance(around.parent(one), (ast.BinOp, ast.Attribute)) for one in reads)
 
 
 _FLOAT32, _FLOAT64 = frozenset({"float32"}), frozenset({"float64"})

@@ -197,13 +197,12 @@ def test_a_call_that_leads_to_an_overflow_names_the_region_that_casts_there(tmp_
 def test_a_reading_that_begins_anew_for_each_file_finds_what_one_reading_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = {
-        "base": "import torch\nfrom torch import nn\n\n\nclass Base(nn.Module):\n    def low(self):\n        return self.half()\n",
-        "made": "import torch\n\nfrom base import Base\n\n\ndef weight():\n    return torch.zeros(3, dtype=torch.float64)\n",
-        "used": "import torch\n\nfrom made import weight\n\n\ndef f(x: torch.Tensor):\n"
-        "    return torch.zeros(3) @ weight()\n",
-        "more": "import torch\n\nfrom made import weight\nfrom used import f\n\n\ndef g():\n"
-        "    return torch.ones(3, dtype=torch.float32) @ weight()\n",
+    texts = {  # each imports the next, so that a file was read for another before it is judged
+        "a_used": "import torch\n\nfrom b_made import weight\n\n\ndef f(x: torch.Tensor):\n"
+        "    return torch.zeros(3, dtype=torch.float32) @ weight()\n",
+        "b_made": "import torch\n\nfrom c_base import low\n\n\ndef weight():\n    return torch.zeros(3, dtype=torch.float64)\n\n\n"
+        "def g():\n    return torch.ones(3, dtype=torch.float32) @ weight() + low()\n",
+        "c_base": "import torch\n\n\ndef low():\n    return torch.arange(3).mean()\n",
     }
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
@@ -218,4 +217,4 @@ def test_a_reading_that_begins_anew_for_each_file_finds_what_one_reading_finds(
     monkeypatch.setattr("dtlint.check.reader._MOST_BYTES", 0)
     monkeypatch.setattr("dtlint.check.reader._LEAST_JUDGED", 0)
     assert found() == at_once
-    assert ("DT301", 8) in at_once
+    assert at_once == [("DT301", 7), ("DT301", 11), ("DT309", 5)]

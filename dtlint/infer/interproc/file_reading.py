@@ -47,8 +47,8 @@ to their ends are named. Of kornia's 1,100 functions that is a third with 4 read
 time; without an assumption what is found is the same."""
 
 
-def _empty(part: object) -> None:
-    """Empty what an object holds, the functions among it included."""
+def _empty_held(part: object) -> None:
+    """Empty the containers that an object holds, and the functions in them."""
     slots = (name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ()))
     for name in (*getattr(part, "__dict__", ()), *slots):
         held = getattr(part, name, None)
@@ -107,8 +107,8 @@ class FileReading:
         """
         ctx = self._context
         self._project.release(kept)
-        for part in (ctx.store, ctx.modules, self._calls, self._recording.kept, self._recording):
-            _empty(part)
+        for part in (ctx.store, ctx.modules, self._calls, self._recording):
+            _empty_held(part)
         self._signatures.clear()
 
     def tree(self, path: Path) -> ast.Module | None:

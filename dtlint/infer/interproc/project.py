@@ -143,7 +143,7 @@ class Project:
         """
         for info in filter(None, self.modules.values()):
             if info.tree is not kept:
-                _empty(info.tree.body)
+                _empty_body(info.tree.body)
         self.modules.clear()
 
     def brings(self, module: str, name: str) -> bool:
@@ -336,10 +336,10 @@ class Project:
             return False
 
 
-def _empty(body: list[ast.stmt]) -> None:
+def _empty_body(body: list[ast.stmt]) -> None:
     """Take the statements out of a module, a class or a function, and of all that it defines."""
     for node in (*functions(body), *classes(body)):
-        _empty(node.body)
+        _empty_body(node.body)
     body.clear()
 
 

@@ -338,8 +338,10 @@ def _judge_step(
     if phase == _DONE:
         ctx.event("step twice", scaler, given)
         return
+    identity = _identity(scaler)
     if phase is not None and present(phase) == _DONE:
-        ctx.event("step again", scaler, given)
+        if not isinstance(identity, Address) or _is_never_updated(ctx, identity):
+            ctx.event("step again", scaler, given)
     elif phase == _CLEARED:
         ctx.event("step of cleared gradients", scaler, given)
     elif phases.get(_GRADIENTS) == _PLAIN:

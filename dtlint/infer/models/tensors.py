@@ -127,6 +127,8 @@ def _with_unknown(ctx: Context, name: str, left: Value, right: Value) -> Value:
         result = ask(ctx, _OPS[name], args, {})
         if isinstance(result, Tensor):  # it may be a number as well, a real one
             kind = max((DTYPES[dtype].category for dtype in other.dtypes or ()), default=Category.FLOAT)
+            if other.dtypes == supposed(ctx):
+                kind = Category.FLOAT  # it has the dtype only if it is a tensor
             given = (known, Number(kind)) if known is left else (Number(kind), known)
             number = operator_result(ctx, name, *given)
             both = number if isinstance(number, Tensor) else Tensor()
