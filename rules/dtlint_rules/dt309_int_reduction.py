@@ -110,7 +110,7 @@ class IntReduction(Rule):
             fix: Callable[[Place], Fix] | None = partial(_as_method, name)
             if subject.node is not None and not seen.what.op.startswith("torch.Tensor."):
                 fix = partial(cast_fix, subject.node, "float()", Applicability.SAFE)
-            if _may_be_told(seen.what.node):
+            if _may_be_told(facts, seen.what):
                 continue
             text = f"`{name}` raises for {listed(subject.dtypes)}: it takes floating tensors"
             if not _is_wrong(seen.what):
@@ -131,9 +131,11 @@ def _is_wrong(operation: Operation) -> bool:
     return op not in _PROMOTING or (other is not None and bool(other.dtypes) and other.dtypes <= refused)
 
 
-def _may_be_told(node: ast.AST) -> bool:
-    """Are there keyword arguments that are not in view, a dtype perhaps among them?"""
-    return isinstance(node, ast.Call) and any(one.arg is None for one in node.keywords)
+def _may_be_told(facts: ModuleFacts, operation: Operation) -> bool:
+    """Are there arguments that are not in view, a dtype perhaps among them?"""
+    node = operation.node
+    calls = facts.calls_at(node) if isinstance(node, ast.Call) else ()
+    return any(not one.complete for one in calls if one.calls == operation.calls)
 
 
 def _is_told(operation: Operation) -> bool:
