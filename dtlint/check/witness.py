@@ -115,9 +115,7 @@ class _Walk:
         while True:
             dtypes = self._dtypes(edge.item.node)
             found = self._same(edge, dtypes, way, seen)
-            if found.ends:
-                return found.steps()
-            if self._facts.assumption is None:  # where the dtype comes from is enough
+            if found.ends or self._facts.assumption is None:  # where the dtype comes from is enough
                 return found.steps()
             operands = (_Item(one, found.item.depth) for one in self._operands(found.item.node) if self._dtypes(one))
             following = next((one for one in operands if one not in seen), None)

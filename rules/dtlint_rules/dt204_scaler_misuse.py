@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from dtlint.diagnostic import Severity
 from dtlint.infer.domain.values import Function, Ref, Value
-from dtlint.infer.names import path_of
 from dtlint.rule import Finding, Rule
 from dtlint_rules._scalers import SCALERS, called_from, calls_of, is_scaler
 
@@ -163,22 +162,11 @@ def _is_optimizer(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) 
 
 
 def _is_never_updated(facts: ModuleFacts, about: tuple[Value, ...], node: ast.Call) -> bool:
-    """Is a scaler that stays in view updated nowhere?"""
     scaler = about[0]
-    leaving = (one for one in _given(facts, scaler) if not isinstance(facts.value(one.func), Function))
-    if not isinstance(scaler, Ref) or any(leaving):
+    if facts.happens("update", scaler):
         return False
-    return not facts.happens("update", scaler) and not any(
-        _may_update(one, scaler, node) for one in facts.methods("update")
-    )
-
-
-def _may_update(update: Call, scaler: Value, step: ast.Call) -> bool:
-    """May a call update the scaler: is it called on that, or on what is not known and goes by its name?"""
-    if isinstance(update.receiver, Ref):
-        return update.receiver == scaler
-    called = [path_of(one.func.value) for one in (update.node, step) if isinstance(one.func, ast.Attribute)]
-    return len({(path or "?").rpartition(".")[2] for path in called}) == 1
+    leaving = (one for one in _given(facts, scaler) if not isinstance(facts.value(one.func), Function))
+    return isinstance(scaler, Ref) and not any(facts.methods("update")) and not any(leaving)
 
 
 def _given(facts: ModuleFacts, scaler: Value) -> Iterator[ast.Call]:

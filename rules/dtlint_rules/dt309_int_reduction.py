@@ -59,7 +59,7 @@ _PROMOTING = frozenset({"cosine_similarity", "nn.functional.cosine_similarity"})
 
 
 class IntReduction(Rule):
-    """A mean, a norm, a softmax, an activation or a normalization of integers or bools, or such noise.
+    """A mean, a norm, a softmax, an activation, a normalization or noise of integers or bools.
 
     ## What it does
     Reports `mean`, `std`, `var`, `norm`, `quantile`, `softmax`, `cdist` and their kin on a tensor that is an integer or a

@@ -14,7 +14,6 @@ from dtlint.rule import Finding, Rule
 from dtlint.source.definitions import public_functions, returned
 from dtlint_rules._attained import last_name_of
 from dtlint_rules._casts import TO_FLOATING
-from dtlint_rules._effects import FACTORIES
 from dtlint_rules._needs import TORCH
 from dtlint_rules._refusals import Operand, finding, is_loss, tensors
 from dtlint_rules._texts import short
@@ -33,8 +32,7 @@ class ResultLeavesDtype(Rule):
     ## What it does
     Under `--assume half`, `bfloat16` or `double`, or `supports` in the settings, reports where a function that returns
     a tensor of another floating dtype leaves the one of its inputs: where they meet a tensor that has a dtype of its
-    own, and, as information, a cast that is not undone; under `double` also where float64 is written into a tensor that was
-    made without a dtype, and so in float32, and that more is computed of. It says nothing without an assumption.
+    own, and, as information, a cast that is not undone. It says nothing without an assumption.
 
     ## Why it matters
     What calls the function goes on in float32: the next layer, whose weights are half, raises, or the rest of the model
@@ -91,76 +89,6 @@ class ResultLeavesDtype(Rule):
                     if not is_undone or _wider(found.what, assumed.inputs) is not None:
                         told.add(found.node)
                         yield _finding(found, assumed.inputs, result)
-        for seen in facts.operations(_rounds):
-            made = _made(facts, seen.what)
-            variable = _variable(seen.what)
-            if made is None or variable is None or {seen.node, made} & told or not _is_used(facts, variable):
-                continue
-            if _is_whole(facts.around.statement(seen.node)):
-                continue
-            told.update((seen.node, made))
-            text = f"Float64 is rounded to float32 in `{variable.id}`"
-            rounded = finding(seen, None, text, "Give it a dtype where it is made")
-            yield replace(rounded, notes=((made, "made in float32 here"),), severity=Severity.INFO)
-
-
-def _rounds(operation: Operation) -> bool:
-    """Does it write float64 into float32, which loses digits without a word?"""
-    last, given = operation.op.rpartition(".")[2], tensors(operation)
-    if last.strip("_") not in _WRITES or not last.endswith("_") or not given or given[0].dtypes != _FLOAT32:
-        return False
-    return any(one.dtypes == _FLOAT64 for one in given[1:])
-
-
-def _is_whole(statement: ast.AST) -> bool:
-    """Does what a statement writes come from a cast, or is it whole, so that float32 may have it exactly; or is it taken out of
-    the graph, as what is only shown?"""
-    parts = ast.walk(statement)
-    called = {part.func.attr for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)}
-    return bool(called & _WHOLE) or any(name.endswith("_like") for name in called)
-
-
-_WHOLE = frozenset({"to", "type", "type_as", "float", "double", "floor", "ceil", "round", "sign", "detach", "item"})
-
-
-def _is_used(facts: ModuleFacts, variable: ast.Name) -> bool:
-    """Is something computed of a variable, in a function that returns something?"""
-    function = facts.around.function(variable)
-    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not any(returned(function)):
-        return False
-    reads = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == variable.id)
-    around = facts.around
-    return any(isinstance(around.parent(one), (ast.BinOp, ast.Attribute)) for one in reads)
-
-
-_FLOAT32, _FLOAT64 = frozenset({"float32"}), frozenset({"float64"})
-_WRITES = frozenset({"setitem", "copy", "add", "sub", "mul", "div"})
-
-
-def _variable(operation: Operation) -> ast.Name | None:
-    """The variable that is written into."""
-    node: ast.AST = operation.node
-    if isinstance(node, ast.AugAssign):
-        node = node.target
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        node = node.func.value
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node if isinstance(node, ast.Name) else None
-
-
-def _made(facts: ModuleFacts, operation: Operation) -> ast.Call | None:
-    """The factory that made what is written into, and was told no dtype."""
-    variable = _variable(operation)
-    origins = [] if variable is None else facts.around.definitions(variable)
-    made = [one for one in origins if not isinstance(one, ast.AugAssign)]  # that leaves the dtype as it is
-    if len(made) != 1 or not isinstance(made[0], ast.Call):
-        return None
-    calls = (one for one in facts.calls_at(made[0]) if one.name in _FACTORIES)
-    return made[0] if any(one.argument(None, "dtype") is None for one in calls) else None
-
-
-_FACTORIES = frozenset(f"torch.{name}" for name in FACTORIES)
 
 
 def _wider(operation: Operation, dtype: str) -> Operand | None:

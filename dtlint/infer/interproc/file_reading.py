@@ -42,9 +42,8 @@ __all__ = ["FileReading", "Independent"]
 _BUDGET = 4_000
 """Calls that are followed for one file."""
 _MOST_READINGS, _MOST_UNDER = 4, 32
-"""How often one function is read for other arguments, for one file; under an assumption, where functions that are not followed
-to their ends are named. Of kornia's 1,100 functions that is a third with 4 readings, and 1% with 32, which take a tenth more
-time; without an assumption what is found is the same."""
+"""How often one function is read for other arguments, for one file; and under an assumption, where functions that are not
+followed to their ends are named. Of the 1,634 of kornia these are 406 with 4 readings, and 24 with 32, for a tenth more time."""
 
 
 def _empty_held(part: object) -> None:
