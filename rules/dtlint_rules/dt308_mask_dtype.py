@@ -212,8 +212,10 @@ def _subtracts_bool(operation: Operation) -> bool:
     op = short_op(operation)
     if op == "neg":
         return is_refused(operation, "DT308")
+    if op not in ("sub", "rsub", "sub_"):
+        return False
     known = all(isinstance(value, (Tensor, Const, Number)) or _is_scalar(value) for value in operation.args)
-    return op in ("sub", "rsub", "sub_") and known and any(one.dtypes == BOOL for one in tensors(operation))
+    return known and any(one.dtypes == BOOL for one in tensors(operation))
 
 
 def _is_scalar(value: object) -> bool:
@@ -221,9 +223,11 @@ def _is_scalar(value: object) -> bool:
 
 
 def _is_bitwise_of_floats(operation: Operation) -> bool:
+    if short_op(operation) not in _BITWISE:
+        return False
     given = tensors(operation)
     known = len(given) == len(operation.args) and all(one.dtypes for one in given)
-    return short_op(operation) in _BITWISE and known and any(one.dtypes <= FLOATING for one in given)
+    return known and any(one.dtypes <= FLOATING for one in given)
 
 
 def _turn(node: ast.BinOp, place: Place) -> Fix | None:

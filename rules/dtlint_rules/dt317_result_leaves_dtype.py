@@ -71,11 +71,12 @@ class ResultLeavesDtype(Rule):
         if assumed is None or assumed.region is not None or assumed.inputs != assumed.weights:
             return
         happened: dict[object, Sighting[Operation]] = {}
-        for seen in sorted(facts.operations(), key=lambda one: (one.behind, bool(one.what.calls))):
+        every = sorted(facts.operations(), key=lambda one: (one.behind, bool(one.what.calls)))
+        for seen in every:
             if _is_departure(seen.what, assumed.inputs):
                 happened.setdefault(seen.what.node, seen)
         told: set[ast.AST] = set()
-        undone = {facts.around.function(one.node) for one in facts.operations() if _narrows(one.what, assumed.inputs)}
+        undone = {facts.around.function(one.node) for one in every if _narrows(one.what, assumed.inputs)}
         written = _written(facts)
         for result in (one for function in public_functions(facts.tree.body) for one in returned(function)):
             held = _held(facts, result, written)
