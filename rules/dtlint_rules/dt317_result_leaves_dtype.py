@@ -81,9 +81,10 @@ class ResultLeavesDtype(Rule):
         for result in (one for function in public_functions(facts.tree.body) for one in returned(function)):
             held = _held(facts, result, written)
             for value in (one for node in held for one in _tensors(facts.value(node), assumed.inputs)):
-                for place in (about for name, about in value.extra if name == LEFT):
-                    found = happened.get(place)
-                    if found is None or found.node in told:
+                places = [about for name, about in value.extra if name == LEFT and about in happened]
+                for place in sorted(places, key=lambda one: (one.lineno, one.col_offset)):
+                    found = happened[place]
+                    if found.node in told:
                         continue
                     # what is cast on one path may be cast back under the same condition
                     is_undone = assumed.inputs in (value.dtypes or ()) and facts.around.function(found.node) in undone
