@@ -135,6 +135,10 @@ class Frame:
 class Recorder:
     """Who is told what each expression was found to be. Who inherits is told of what it overrides alone."""
 
+    def concerns(self, module: Any) -> bool:
+        """Is it told what the expressions of a module are?"""
+        return True
+
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""
 

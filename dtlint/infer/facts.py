@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from dtlint.dtypes.dtype import LOW_PRECISION
 from dtlint.infer.context import Recorder
 from dtlint.infer.domain.lattice import join
 from dtlint.infer.domain.values import (
@@ -19,6 +20,7 @@ from dtlint.infer.domain.values import (
     Const,
     External,
     Function,
+    Many,
     ProjectClass,
     Ref,
     Region,
@@ -71,7 +73,7 @@ class Step:
     module: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
     """One of torch's ops, with the operands that it had in one context.
 
@@ -95,6 +97,43 @@ class Operation:
     error: str | None
     region: Value
     calls: tuple[Step, ...]
+
+    @cached_property
+    def refusal(self) -> str | None:
+        """What torch says where it raises for certain; or wherever no caller has opened an autocast region, of an operand that
+        is half; or wherever the default dtype is float32, of one that is float64. A factory that is told no dtype gives
+        float32."""
+        if self.error is not None or self.result is None:
+            return self.error
+        known = list(self._known_dtypes())
+        if len(set(known)) < 2:
+            return None
+        if any(one <= LOW_PRECISION for one in known):
+            others: tuple[str, ...] = ("float16", "bfloat16", "float32")
+        elif frozenset({"float64"}) in known:  # weights of unseen modules may be float64, too
+            others = ("float16", "bfloat16", "float32", "float64")
+        else:
+            return None
+        errors = [self.refusal_as(dtype) for dtype in others]
+        return errors[0] if None not in errors else None
+
+    @property
+    def has_half(self) -> bool:
+        """Is there an operand that is certainly float16 or bfloat16, on its own or among others?"""
+        return any(one <= LOW_PRECISION for one in self._known_dtypes())
+
+    def _known_dtypes(self) -> Iterator[frozenset[str]]:
+        """What the dtypes of the operands can be, of those in lists and tuples, too, as far as that is known."""
+        waiting: list[Value] = [*self.args, *(value for _, value in self.keywords)]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, Tensor):
+                if value.dtypes:
+                    yield value.dtypes
+            elif isinstance(value, Tuple):
+                waiting += value.items
+            elif isinstance(value, Many):
+                waiting.append(value.item)
 
     def refusal_as(self, dtype: str) -> str | None:
         """What torch says where the floating dtypes that callers decide, weights among them, are one and the same, and the

@@ -235,6 +235,11 @@ class Store:
         """
         self.watches.append(({}, own))
 
+    @property
+    def is_caught(self) -> bool:
+        """May an exception be caught, or met by what leaves a block?"""
+        return any(own is None for _, own in self.watches)
+
     def note(self, address: Address, field: Hashable, value: Value) -> None:
         """A cell has had a value in the innermost block."""
         seen, own = self.watches[-1]

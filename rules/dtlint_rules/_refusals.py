@@ -157,7 +157,7 @@ def finding(
 
 def is_refused(operation: Operation, code: str) -> bool:
     """Does it raise for the dtypes of its operands, and is that the matter of a rule?"""
-    error = _error(operation)
+    error = operation.refusal
     if error is None or not is_on_known_device(operation):
         return False
     dtypes = _dtypes(operation)
@@ -174,51 +174,6 @@ def is_on_known_device(operation: Operation) -> bool:
 
 _KNOWN_DEVICES = frozenset({None, "cpu", "cuda", "mps", "meta"})
 """Where it is known which dtypes the kernels take; None: any."""
-
-
-def _error(operation: Operation) -> str | None:
-    """What torch says where it raises for certain; or wherever no caller has opened an autocast region, of an operand that is
-    half; or wherever the default dtype is float32, of one that is float64. A factory that is told no dtype gives float32."""
-    if operation.error is not None or operation.result is None:
-        return operation.error
-    if len(set(_known_dtypes([*operation.args, *(value for _, value in operation.keywords)]))) < 2:
-        return None
-    if _has(operation, LOW_PRECISION):
-        others: tuple[str, ...] = ("float16", "bfloat16", "float32")
-    elif _has(operation, _DOUBLE):  # weights of unseen modules may be float64, too
-        others = ("float16", "bfloat16", "float32", "float64")
-    else:
-        return None
-    errors = [operation.refusal_as(dtype) for dtype in others]
-    return errors[0] if None not in errors else None
-
-
-def _known_dtypes(values: Iterable[Value]) -> Iterator[frozenset[str]]:
-    """What the dtypes of tensors can be, those in lists and tuples among them, as far as that is known."""
-    for value in values:
-        if isinstance(value, Tensor):
-            if value.dtypes:
-                yield value.dtypes
-        elif isinstance(value, Tuple):
-            yield from _known_dtypes(value.items)
-        elif isinstance(value, Many):
-            yield from _known_dtypes((value.item,))
-
-
-_DOUBLE = frozenset({"float64"})
-
-
-def _has(operation: Operation, dtypes: frozenset[str]) -> bool:
-    """Is there an operand that is certainly of these dtypes, on its own or among others?"""
-
-    def is_of(value: Value) -> bool:
-        if isinstance(value, Tensor):
-            return value.dtypes is not None and bool(value.dtypes) and value.dtypes <= dtypes
-        if isinstance(value, Tuple):
-            return any(map(is_of, value.items))
-        return isinstance(value, Many) and is_of(value.item)
-
-    return any(map(is_of, operation.args)) or any(is_of(value) for _, value in operation.keywords)
 
 
 def if_half(
@@ -368,7 +323,7 @@ def refused(facts: ModuleFacts, code: str) -> Iterator[Finding]:
         else:
             text = f"`{name}` raises for {' and '.join(dtypes)}"
         if operation.error is None:
-            text += ", unless under autocast" if _has(operation, LOW_PRECISION) else ", unless float64 is the default"
+            text += ", unless under autocast" if operation.has_half else ", unless float64 is the default"
         yield finding(seen, None, text, _ADVICE[code])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.context import Recorder, region_in_view
 from dtlint.infer.domain.lattice import join, join_all
@@ -89,6 +89,10 @@ class Recording(Recorder):
         """The body has been run."""
         if not self._whole:
             self.kept, self._module = self._around.pop()
+
+    def concerns(self, module: Any) -> bool:
+        """Is it told what the expressions of a module are?"""
+        return module is self._module
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""

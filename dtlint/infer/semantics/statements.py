@@ -184,11 +184,36 @@ def _if(ctx: Context, node: ast.If) -> bool:
         return run
 
     if known is None:
-        return alternatives(ctx, [branch(True), branch(False)])
+        ends = [holds for holds in (True, False) if not _is_a_way_out(ctx, node.body if holds else node.orelse)]
+        return alternatives(ctx, [branch(holds) for holds in ends or (True, False)])
     taken, other = (node.body, node.orelse) if known else (node.orelse, node.body)
     if not taken or not isinstance(taken[-1], ast.Raise):
         return branch(known)()
+    if _is_a_way_out(ctx, taken):
+        return _goes_on(ctx, node.test) and execute(ctx, other)
     return alternatives(ctx, [branch(known), lambda: _goes_on(ctx, node.test) and execute(ctx, other)])
+
+
+def _is_a_way_out(ctx: Context, body: Sequence[ast.stmt]) -> bool:
+    """Does a branch only make an exception and raise it, in a function of another module than the one that is judged, where
+    nothing in view catches that? It leaves nothing behind, then, and nobody is told of it. In checks of shapes most of
+    the code stands there."""
+    if not body or not isinstance(body[-1], ast.Raise) or ctx.frame.function is None:
+        return False
+    if not all(isinstance(one, _STRAIGHT) or _is_straight(one) for one in body[:-1]):
+        return False
+    is_told = ctx.recorder is not None and ctx.recorder.concerns(ctx.frame.module)
+    return not is_told and not ctx.store.is_caught
+
+
+_STRAIGHT = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass)
+
+
+def _is_straight(node: ast.stmt) -> bool:
+    """Is it a condition with statements that go on to the next?"""
+    return isinstance(node, ast.If) and all(
+        isinstance(one, _STRAIGHT) or _is_straight(one) for one in (*node.body, *node.orelse)
+    )
 
 
 _OF_DTYPES = frozenset({"dtype", "is_floating_point", "is_complex"})
