@@ -6,19 +6,20 @@ import ast
 import sys
 import warnings
 from bisect import bisect_right
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dtlint.check import hygiene
 from dtlint.check.screen import Text, code_of, triggered
+from dtlint.frames import with_room
 from dtlint.source.contracts import with_contracts
 from dtlint.source.private import mangled
 from dtlint.source.suppression import Suppressions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.confirm import Confirmed
@@ -36,6 +37,8 @@ __all__ = ["Checked", "check_source", "diagnose"]
 
 Withheld = tuple["Rule", tuple[int, int]]
 """The rule of a conditional finding that is not reported, and its lines: a suppression there is of use with `--preview`."""
+
+_Result = TypeVar("_Result")
 
 _DEEPEST = 10_000
 """Frames that reading a file may take. What Python's parser takes under its usual limit of 1,000 may take several frames
@@ -118,8 +121,8 @@ def diagnose(
     breaking: list[Confirmed] | None = None
     withheld: list[Withheld] = []
     if tree is not None and (wanted or under):
-        with _deeper():
-            found, withheld, breaking = _confirmed(source, tree, wanted, settings, checked, reader, assumptions, under)
+        confirmed = partial(_confirmed, source, tree, wanted, settings, checked, reader, assumptions, under)
+        found, withheld, breaking = _deeper(confirmed)
     found += _of_project(source, rules, found, reported)
     if reported and tree is None:
         tree = ast.parse(source.text)
@@ -209,13 +212,12 @@ def _good_cells(source: Source, checked: Checked, reported: bool) -> Checked:
     return checked
 
 
-@contextmanager
-def _deeper() -> Iterator[None]:
-    """While this lasts, code may be followed deeper than Python usually lets a program call itself."""
+def _deeper(function: Callable[[], _Result]) -> _Result:
+    """What a function gives, which may follow code deeper than Python usually lets a program call itself."""
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(max(usual, _DEEPEST))
     try:
-        yield
+        return with_room(function)
     finally:
         sys.setrecursionlimit(usual)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.check.reader import import_root, roots_of
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
+from dtlint.frames import with_room
 from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
 
@@ -130,7 +131,7 @@ def project_findings(
     usual, size = sys.getrecursionlimit(), threading.stack_size()
     sys.setrecursionlimit(max(usual, _DEEPEST))
     threading.stack_size(_STACK)
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=with_room, args=(work,))
     try:
         thread.start()
         thread.join()

@@ -6,6 +6,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
+from dtlint.frames import with_room
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,7 +28,7 @@ def on_deep_stack(function: Callable[[], _Result]) -> _Result:
 
     def run() -> None:
         try:
-            found.append(function())
+            found.append(with_room(function))
         except BaseException as error:
             raised.append(error)
 
