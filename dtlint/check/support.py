@@ -65,8 +65,8 @@ def supported(
 
 
 def _computes(facts: ModuleFacts, function: ast.AST) -> bool:
-    """Was anything of torch seen to happen in a function? One that an assumption says nothing of was read without it alone."""
-    return any(one.operations_at(node) for one in (facts, facts.without) for node in facts.around.within(function))
+    """Was anything of torch seen to happen in a function?"""
+    return any(facts.operations_at(node) for node in facts.around.within(function))
 
 
 def _is_judged(facts: ModuleFacts, function: ast.AST) -> bool:

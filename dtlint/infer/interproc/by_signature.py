@@ -33,11 +33,7 @@ class Signature(NamedTuple):
 def is_followed(ctx: Context, function: Function, bound: Mapping[str, Value]) -> bool:
     """Is a call to be followed, for its arguments tell of dtypes, or for what the function may do beside giving a result?"""
     definition: FunctionDefinition = function.definition
-    if function.frame is not None:
-        return True
-    if tells_of_dtypes(bound.values()) and tells_of_dtypes(
-        value for name, value in bound.items() if name not in definition.shapes_alone
-    ):
+    if function.frame is not None or tells_of_dtypes(bound.values()):
         return True
     if definition.speaks_of_casts and any(map(is_module, list(bound.values())[definition.owner is not None :])):
         return True  # it may cast a module that others made

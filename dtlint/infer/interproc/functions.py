@@ -135,15 +135,6 @@ class FunctionDefinition:
         return tuple(one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs))
 
     @cached_property
-    def shapes_alone(self) -> frozenset[str]:
-        """The parameters of which it asks for nothing but the shape, the device, or whether they are there: what their dtypes
-        are does not matter to it."""
-        names = frozenset(self.parameters)
-        read = [one.id for one in nodes([self.node]) if isinstance(one, ast.Name) and one.id in names]
-        asked = [name for one in nodes([self.node]) for name in _asked_for_shape(one)]
-        return frozenset(name for name in names if read.count(name) == asked.count(name))
-
-    @cached_property
     def numbers(self) -> dict[str, ast.expr]:
         """The parameters that are annotated as plain numbers, perhaps as optional ones, with the annotations."""
         given = self.node.args
@@ -190,25 +181,6 @@ class FunctionDefinition:
         given = self.node.args
         every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
         return next((one.annotation for one in every if one.arg == name), None)
-
-
-_OF_SHAPES = frozenset(
-    {"shape", "size", "ndim", "dim", "ndimension", "numel", "nelement", "stride", "is_contiguous", "device", "is_cuda"}
-    | {"get_device", "layout", "requires_grad"}
-)
-"""Attributes and methods of tensors whose answers do not depend on dtypes."""
-
-
-def _asked_for_shape(node: ast.AST) -> Iterator[str]:
-    """The variables that a node asks for no more than the shape of."""
-    if isinstance(node, ast.Attribute):
-        if node.attr in _OF_SHAPES and isinstance(node.value, ast.Name):
-            yield node.value.id
-    elif isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id in ("len", "isinstance") and node.args:
-            yield from (one.id for one in node.args[:1] if isinstance(one, ast.Name))
-    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-        yield from (one.id for one in (node.left,) if isinstance(one, ast.Name))
 
 
 _OF_NUMBERS = frozenset({"int", "float", "bool", "Optional", "Union", "typing"})

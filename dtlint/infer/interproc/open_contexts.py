@@ -39,7 +39,6 @@ from dtlint.infer.interproc.open_parameters import (
     usual_parts,
 )
 from dtlint.infer.interproc.parameter_kinds import ParameterKinds
-from dtlint.infer.interproc.signatures import tells_of_dtypes
 from dtlint.infer.models import scaling
 from dtlint.infer.models.handed_over import SUPPOSING
 from dtlint.infer.models.module_trees import is_module
@@ -356,9 +355,6 @@ class OpenContexts(Recorder):
         """What a function leaves behind, as called by anybody; nothing where it cannot be followed to its end."""
         if not self._with_callees:
             return self._entered(ctx, definition, receiver).changes
-        if self._is_as_without(ctx, definition, receiver):
-            self.finished.add(definition)
-            return {}
         store, frame = ctx.store, ctx.frame
         mark = store.mark()
         try:
@@ -419,13 +415,6 @@ class OpenContexts(Recorder):
         self._bound[definition, receiver] = bound
         self.finished.add(definition)
         return summary
-
-    def _is_as_without(self, ctx: Context, definition: FunctionDefinition, receiver: Value | None) -> bool:
-        """Is the assumption about nothing that a function is given? What is wrong in it is so without the assumption."""
-        if self._assumption is None or self._assumption.region is not None or definition.inner:
-            return False
-        is_alone = receiver is None or "staticmethod" in definition.decorators
-        return is_alone and not tells_of_dtypes(self._parameters(ctx, definition).values())
 
     def _of_their_kinds(
         self,

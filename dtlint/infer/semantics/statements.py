@@ -198,7 +198,8 @@ def _is_a_way_out(ctx: Context, body: Sequence[ast.stmt]) -> bool:
     """Does a branch only make an exception and raise it, in a function of another module than the one that is judged, where
     nothing in view catches that? It leaves nothing behind, then, and nobody is told of it. In checks of shapes most of
     the code stands there."""
-    if not body or not isinstance(body[-1], ast.Raise) or ctx.frame.function is None:
+    function = ctx.frame.function
+    if not body or not isinstance(body[-1], ast.Raise) or function is None or function.is_generator:
         return False
     if not all(isinstance(one, _STRAIGHT) or _is_straight(one) for one in body[:-1]):
         return False
