@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import gc
 import re
-import sys
-import threading
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtlint.check.reader import import_root, roots_of
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
-from dtlint.frames import with_room
+from dtlint.infer.interproc.deep_stack import on_deep_stack
 from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
 
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProjectFindings", "Reported", "project_findings"]
 
-_STACK = 256 * 1024 * 1024
-"""Bytes of stack for the reading: calls in one another are followed as calls, some tens of frames each."""
-_DEEPEST = 50_000
 _MOST_BYTES = 5_000_000
 """Of source that is held as syntax, which takes some sixty times as much: then reading begins anew."""
 _WORTH_A_SEARCH = 1_000_000
@@ -128,16 +123,7 @@ def project_findings(
         if kept is not None and not found.errors:
             kept.keep(found.by_file, disk.answers())
 
-    usual, size = sys.getrecursionlimit(), threading.stack_size()
-    sys.setrecursionlimit(max(usual, _DEEPEST))
-    threading.stack_size(_STACK)
-    thread = threading.Thread(target=with_room, args=(work,))
-    try:
-        thread.start()
-        thread.join()
-    finally:
-        threading.stack_size(size)
-        sys.setrecursionlimit(usual)
+    on_deep_stack(work)
     return found
 
 

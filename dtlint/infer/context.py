@@ -136,7 +136,7 @@ class Recorder:
     """Who is told what each expression was found to be. Who inherits is told of what it overrides alone."""
 
     def concerns(self, module: Any) -> bool:
-        """Is it told what the expressions of a module are?"""
+        """Is what happens in a module recorded for its own sake, and not for that of a call alone?"""
         return True
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:

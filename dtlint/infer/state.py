@@ -236,8 +236,8 @@ class Store:
         self.watches.append(({}, own))
 
     @property
-    def is_caught(self) -> bool:
-        """May an exception be caught, or met by what leaves a block?"""
+    def may_be_caught(self) -> bool:
+        """Is a block under way that may catch an exception, or does something when one leaves it?"""
         return any(own is None for _, own in self.watches)
 
     def note(self, address: Address, field: Hashable, value: Value) -> None:

@@ -81,9 +81,8 @@ class ResultLeavesDtype(Rule):
         for result in (one for function in public_functions(facts.tree.body) for one in returned(function)):
             held = _held(facts, result, written)
             for value in (one for node in held for one in _tensors(facts.value(node), assumed.inputs)):
-                left = [happened[about] for name, about in value.extra if name == LEFT and about in happened]
-                for found in sorted(left, key=lambda one: (one.what.node.lineno, one.what.node.col_offset)):
-                    if found.node in told:
+                for place, found in happened.items():
+                    if (LEFT, place) not in value.extra or found.node in told:
                         continue
                     # what is cast on one path may be cast back under the same condition
                     is_undone = assumed.inputs in (value.dtypes or ()) and facts.around.function(found.node) in undone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -26,8 +25,9 @@ def test_calls_behind_it_map_no_memory() -> None:
     def faults(depth: int) -> int:
         """Page faults of calls that go to all depths up to this one, forth and back."""
 
-        def descend(depth: int) -> Iterator[int]:
-            return iter(()) if depth == 0 else descend(depth - 1)
+        def descend(depth: int) -> None:
+            if depth:
+                descend(depth - 1)
 
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         for below in range(depth):

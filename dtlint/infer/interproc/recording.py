@@ -91,8 +91,8 @@ class Recording(Recorder):
             self.kept, self._module = self._around.pop()
 
     def concerns(self, module: Any) -> bool:
-        """Is it told what the expressions of a module are?"""
-        return module is self._module
+        """Is what happens in a module recorded for its own sake, and not for that of a call alone?"""
+        return self._whole or module is self._module
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated, not for the first time perhaps."""

@@ -184,37 +184,31 @@ def _if(ctx: Context, node: ast.If) -> bool:
         return run
 
     if known is None:
-        ends = [holds for holds in (True, False) if not _is_a_way_out(ctx, node.body if holds else node.orelse)]
-        return alternatives(ctx, [branch(holds) for holds in ends or (True, False)])
+        going_on = [holds for holds in (True, False) if not _only_raises(ctx, node.body if holds else node.orelse)]
+        return alternatives(ctx, [branch(holds) for holds in going_on or (True, False)])
     taken, other = (node.body, node.orelse) if known else (node.orelse, node.body)
     if not taken or not isinstance(taken[-1], ast.Raise):
         return branch(known)()
-    if _is_a_way_out(ctx, taken):
+    if _only_raises(ctx, taken):
         return _goes_on(ctx, node.test) and execute(ctx, other)
     return alternatives(ctx, [branch(known), lambda: _goes_on(ctx, node.test) and execute(ctx, other)])
 
 
-def _is_a_way_out(ctx: Context, body: Sequence[ast.stmt]) -> bool:
-    """Does a branch only make an exception and raise it, in a function of another module than the one that is judged, where
-    nothing in view catches that? It leaves nothing behind, then, and nobody is told of it. In checks of shapes most of
-    the code stands there."""
+def _only_raises(ctx: Context, body: Sequence[ast.stmt]) -> bool:
+    """Does a branch do no more than make an exception and raise it, in a function of a module that nobody is told of, where
+    nothing in view catches it? Then it leaves nothing behind, and is not run: checks of arguments consist of such branches."""
     function = ctx.frame.function
     if not body or not isinstance(body[-1], ast.Raise) or function is None or function.is_generator:
         return False
-    if not all(isinstance(one, _STRAIGHT) or _is_straight(one) for one in body[:-1]):
-        return False
     is_told = ctx.recorder is not None and ctx.recorder.concerns(ctx.frame.module)
-    return not is_told and not ctx.store.is_caught
+    return not is_told and not ctx.store.may_be_caught and all(map(_goes_straight_on, body[:-1]))
 
 
-_STRAIGHT = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass)
-
-
-def _is_straight(node: ast.stmt) -> bool:
-    """Is it a condition with statements that go on to the next?"""
-    return isinstance(node, ast.If) and all(
-        isinstance(one, _STRAIGHT) or _is_straight(one) for one in (*node.body, *node.orelse)
-    )
+def _goes_straight_on(node: ast.stmt) -> bool:
+    """Does a statement lead to the next one, and nowhere else, unless it raises?"""
+    if isinstance(node, ast.If):
+        return all(map(_goes_straight_on, (*node.body, *node.orelse)))
+    return isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass))
 
 
 _OF_DTYPES = frozenset({"dtype", "is_floating_point", "is_complex"})
