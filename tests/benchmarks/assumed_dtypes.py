@@ -8,7 +8,8 @@ drawn by the seed, as many of each package as can be, and read alone, with what 
 
 For each file: the tensor expressions that ran; the share of which one dtype is claimed, rightly; the claims that are wrong; and
 the ceiling, which is the share where the recorded dtypes of the parameters are fed in as contracts.
-Everything is seeded, runs on one thread and offline. pytest is needed for --tests alone.
+Everything is seeded, runs on one thread and offline; but a call that takes longer than --limit seconds is left out, so that a
+busy machine may draw other files. pytest is needed for --tests alone.
 """
 
 from __future__ import annotations
