@@ -49,15 +49,15 @@ class Cache:
         self._identity = identity({_module(rule).partition(".")[0] for rule in rules.values()})
 
     def key(
-        self, data: bytes, shown: str, settings: Settings, codes: tuple[str, ...], reported: tuple[Reported, ...] = ()
+        self, digest: str, shown: str, settings: Settings, codes: tuple[str, ...], reported: tuple[Reported, ...] = ()
     ) -> str:
-        """The name of the result for a file of these bytes, shown under this path, checked with these rules.
+        """The name of the result for a file, shown under this path, checked with these rules.
 
         Args:
+            digest: a hash of what the file holds.
             reported: what is known of it by other files.
         """
-        known = repr(reported).encode(errors="surrogatepass") if reported else b""
-        return blake2b(data + _context(self._identity, shown, settings, codes) + known, digest_size=20).hexdigest()
+        return self.key_of([digest, shown, _settled(settings), *codes, repr(reported) if reported else ""])
 
     def get(self, key: str, digest: Callable[[str], str | None]) -> Known | None:
         """The result of that name, if it is known.
@@ -65,9 +65,8 @@ class Cache:
         Args:
             digest: a hash of what a file holds; None where it cannot be read.
         """
-        entry = self._shelf.get(key)
+        known = self.get_entry(key)
         try:
-            known = None if entry is None else json.loads(entry)
             if known is None or any(digest(path) != held for path, held in known["rests on"].items()):
                 return None
             support = [Support(one[0], one[1], one[2], one[3], Verdict[one[4]]) for one in known["support"]]
@@ -88,27 +87,23 @@ class Cache:
             "support": [[one.assumption, one.path, one.line, one.function, one.verdict.name] for one in result.support],
             "would break": None if result.would_break is None else encode(result.would_break),
         }
-        self._shelf.put(key, json.dumps(entry, separators=(",", ":")).encode())
+        self.put_entry(key, entry)
 
-    def project_key(self, parts: Iterable[str]) -> str:
-        """The name of what is known of files together.
-
-        Args:
-            parts: all that it depends on, but for files that are found on the way.
-        """
-        text = "\0".join([self._identity, "project", *parts])
+    def key_of(self, parts: Iterable[str]) -> str:
+        """The name of what this dtlint finds out, where it depends on these parts."""
+        text = "\0".join([self._identity, *parts])
         return blake2b(text.encode(errors="surrogatepass"), digest_size=20).hexdigest()
 
-    def get_project(self, key: str) -> Any:
-        """What was kept under that name, as JSON has it; None if it is not known."""
+    def get_entry(self, key: str) -> Any:
+        """What was kept under a name, as JSON has it; None if it is not known."""
         entry = self._shelf.get(key)
         try:
             return None if entry is None else json.loads(entry)
         except (ValueError, RecursionError):
             return None
 
-    def put_project(self, key: str, entry: object) -> None:
-        """Keep what is known of files together."""
+    def put_entry(self, key: str, entry: object) -> None:
+        """Keep what JSON can hold under a name."""
         self._shelf.put(key, json.dumps(entry, separators=(",", ":")).encode())
 
     def prune(self) -> None:
@@ -119,10 +114,6 @@ class Cache:
 @cache
 def _settled(settings: Settings) -> str:
     return repr(settings)
-
-
-def _context(identity: str, shown: str, settings: Settings, codes: tuple[str, ...]) -> bytes:
-    return "\0".join(["", identity, shown, _settled(settings), *codes]).encode(errors="surrogatepass")
 
 
 def _module(rule: AnyRule) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.check.hygiene import UNREADABLE_FILE, UNUSED_SUPPRESSION, unreadable_diagnostic
 from dtlint.check.reader import Reader
+from dtlint.infer.interproc.disk import digest_of
 from dtlint.source.file import Source, UnreadableSource
 from dtlint.source.settings_file import is_settings
 from dtlint.unexpected import in_one_line
@@ -96,7 +97,7 @@ def finish(
     reader.rests_on = {}
     result = process(source, job, rules, mode, reader)
     if cache is not None and not result.errors and result.changed is None:
-        key = cache.key(source.data, job.shown, job.settings, job.codes, job.reported)
+        key = cache.key(digest_of(source.data), job.shown, job.settings, job.codes, job.reported)
         cache.put(key, result, reader.rests_on)
     if result.changed is not None and mode.write:
         _write(job, source, result, rules)

@@ -6,12 +6,12 @@ This comes before the files are checked one by one, and each file is handed what
 from __future__ import annotations
 
 import gc
-import re
+import os
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from types import MappingProxyType
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dtlint.check.outline import outlines_of
 from dtlint.check.reader import import_root, roots_of
 from dtlint.diagnostic import Diagnostic, Location, Note, Severity, Span
 from dtlint.infer.interproc.deep_stack import on_deep_stack
@@ -19,12 +19,12 @@ from dtlint.source.file import Source, shown_path
 from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
     from dtlint.check.job import Job
+    from dtlint.check.outline import Outline
     from dtlint.infer.interproc.disk import Disk
     from dtlint.infer.interproc.project import ModuleInfo
     from dtlint.infer.interproc.whole_project import WholeProject
@@ -82,30 +82,21 @@ class ProjectFindings:
 
 
 def project_findings(
-    jobs: Sequence[Job],
-    rules: Mapping[str, AnyRule],
-    cache: Cache | None = None,
-    unsaved: Mapping[str, bytes] = MappingProxyType({}),
+    jobs: Sequence[Job], rules: Mapping[str, AnyRule], disk: Disk, cache: Cache | None = None
 ) -> ProjectFindings:
     """What the rules that ask for facts find in the files of a run. Never raises.
 
     Args:
-        unsaved: what files are to hold that an editor has open, by path.
+        disk: what the files hold.
     """
     codes = {rule.code for rule in rules.values() if rule.asks()}
-    texts: dict[Path, bytes] = {}
-    wanted: list[Job] = []
-    for job in jobs:
-        asked = job.path.suffix == ".py" and not codes.isdisjoint(job.codes)
-        data = unsaved.get(str(job.path), _bytes(job.path)) if asked else None
-        if data is not None:
-            wanted.append(job)
-            texts[job.path] = data
-    wanted = _together(wanted, texts)
-    programs = {job.path: texts[job.path] for job in wanted if _may_run(texts[job.path])}
+    asked = {job.path.absolute(): job for job in jobs if job.path.suffix == ".py" and not codes.isdisjoint(job.codes)}
+    outlines = outlines_of(asked, disk, cache)
+    wanted = _together({path: asked[path] for path in outlines}, outlines, disk)
+    programs = [path for path in wanted if outlines[path].may_run]
     if not programs:
         return ProjectFindings()
-    kept = None if cache is None else _Kept(cache, wanted, programs)
+    kept = None if cache is None else _Kept(cache, wanted, programs, disk)
     known = None if kept is None else kept.find()
     if known is not None:
         return ProjectFindings(known)
@@ -113,15 +104,13 @@ def project_findings(
     found = ProjectFindings()
 
     def work() -> None:
-        from dtlint.infer.interproc.disk import Disk
-
-        disk = Disk(unsaved)
+        asks = disk.anew()
         try:
-            _read(wanted, texts, programs, asking, found, disk)
+            _read(wanted, outlines, programs, asking, found, asks)
         except Exception as error:
             found.errors.append(f"internal error: reading the project: {in_one_line(error)}; please report it")
         if kept is not None and not found.errors:
-            kept.keep(found.by_file, disk.answers())
+            kept.keep(found.by_file, asks.answers())
 
     on_deep_stack(work)
     return found
@@ -132,26 +121,25 @@ class _Kept:
 
     Args:
         jobs: the files that are judged.
-        programs: those that are run, with what is in them.
+        programs: those that are run.
     """
 
-    def __init__(self, cache: Cache, jobs: Sequence[Job], programs: Mapping[Path, bytes]) -> None:
+    def __init__(self, cache: Cache, jobs: Mapping[Path, Job], programs: Iterable[Path], disk: Disk) -> None:
         self._cache = cache
-        self._jobs = {str(job.path): job.path for job in jobs}
-        parts = []
-        for job in jobs:
+        self._disk = disk
+        self._jobs = {str(job.path): job.path for job in jobs.values()}
+        parts = ["project"]
+        for job in jobs.values():
             parts += [job.shown, "preview" if job.settings.preview else "", repr(job.settings.declared), *job.codes]
-        for path, data in programs.items():
-            parts += [str(path), blake2b(data, digest_size=16).hexdigest()]
-        self._key = cache.project_key(parts)
+        for path in programs:
+            parts += [str(path), str(disk.digest(path))]
+        self._key = cache.key_of(parts)
 
     def find(self) -> dict[Path, tuple[Reported, ...]] | None:
         """The findings by file; None where there are none that still hold."""
-        from dtlint.infer.interproc.disk import Disk
-
-        entry = self._cache.get_project(self._key)
+        entry = self._cache.get_entry(self._key)
         try:
-            if entry is None or (entry["answers"] and not Disk().gives(entry["answers"])):
+            if entry is None or (entry["answers"] and not self._disk.gives(entry["answers"])):
                 return None
             return {
                 self._jobs[path]: tuple(
@@ -188,125 +176,114 @@ class _Kept:
             ]
             for path, given in found.items()
         }
-        self._cache.put_project(self._key, {"found": entry, "answers": answers})
+        self._cache.put_entry(self._key, {"found": entry, "answers": answers})
 
 
 def _numbers(span: Span) -> list[int]:
     return [span.line, span.column, span.end_line, span.end_column]
 
 
-_SPEAKS = re.compile(
-    rb"\b(?:autocast|GradScaler|b?float16|float64|u?int(?:8|16|32|64)|half|double|bool|long|byte|char|short|complex|fft|numpy|np"
-    rb"|one_hot|linspace|argmax|masked_fill|stft|view_as_complex)\b"
-)
-"""Words of which one stands in a project that rules about several files may have something to say of."""
-# These begin with the end of the line before, which is found at once; what is searched gets one at its beginning.
-_MAY_RUN = re.compile(rb"\n(?:(?:for|while|with|async)\b|[A-Za-z_][\w.]*\()")
-"""What stands in a file that may be a program, as does `__main__`: a loop, a call at its top."""
-_IMPORTS = re.compile(rb"\n[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([.\w]+))")
-
-
-def _together(jobs: Sequence[Job], texts: Mapping[Path, bytes]) -> list[Job]:
-    """The files that import others of their project, where one of these speaks of dtypes, and the files beside them. Told
-    from their text: a file alone is judged alone, at the cost of looking at its imports."""
+def _together(jobs: Mapping[Path, Job], outlines: Mapping[Path, Outline], disk: Disk) -> dict[Path, Job]:
+    """The files that import others of their project, where one of these speaks of dtypes, and the files beside them. A file
+    alone is judged alone, at the cost of looking at its imports."""
     groups = _by_root(jobs)
-    root_of = {job.path.absolute(): root for root, group in groups.items() for job in group}
-    leads = {root: _imported(root, group, texts, _beside(root, groups, group, texts)) for root, group in groups.items()}
+    root_of = {path: root for root, group in groups.items() for path in group}
+    leads = {
+        root: _imported(root, group, outlines, _beside(root, groups, group, outlines, disk), disk)
+        for root, group in groups.items()
+    }
     wanted: set[Path] = set()
-    waiting = [root for root, group in groups.items() if _concerns(group, texts, leads[root])]
+    waiting = [root for root, group in groups.items() if _concerns(group, outlines, leads[root], disk)]
     while waiting:
         root = waiting.pop()
         if root not in wanted:
             wanted.add(root)
             waiting += {root_of[path] for path in leads[root] if path in root_of}
-    return [job for root, group in groups.items() if root in wanted for job in group]
+    return {path: jobs[path] for root, group in groups.items() if root in wanted for path in group}
 
 
-def _by_root(jobs: Iterable[Job]) -> dict[Path, list[Job]]:
+def _by_root(paths: Iterable[Path]) -> dict[Path, list[Path]]:
     """Files by the folder that their absolute imports start from."""
-    groups: dict[Path, list[Job]] = {}
-    for job in jobs:
-        groups.setdefault(import_root(job.path.absolute()), []).append(job)
+    groups: dict[Path, list[Path]] = {}
+    for path in paths:
+        groups.setdefault(import_root(path), []).append(path)
     return groups
 
 
-def _beside(root: Path, roots: Collection[Path], group: Sequence[Job], texts: Mapping[Path, bytes]) -> list[Path]:
+def _beside(
+    root: Path, roots: Collection[Path], group: Sequence[Path], outlines: Mapping[Path, Outline], disk: Disk
+) -> list[Path]:
     """The folders of the project, nearest first, that the files below a root import from, too: programs in `scripts/` and
     modules in folders without an `__init__` import what lies further up, or in `src/` there, the project's own folder is
     that of an installed one, and programs add others to the path."""
     above = [folder for parent in root.parents for folder in (parent, parent / "src") if folder in roots]
-    added = [folder for job in group for folder in _added(job.path.absolute(), texts[job.path])]
+    programs = [path for path in group if outlines[path].adds_folders and outlines[path].may_run]
+    added = [folder for path in programs for folder in _added(path, disk)]
     installed = roots_of(root / "__main__.py")
     return [folder for folder in dict.fromkeys([*above, *installed, *added]) if folder != root]
 
 
-def _added(path: Path, data: bytes) -> list[Path]:
+def _added(path: Path, disk: Disk) -> list[Path]:
     """The folders that a program adds to `sys.path`."""
-    if b"sys.path" not in data or not _may_run(data):
-        return []
     from dtlint.infer.interproc.parsing import parsed
     from dtlint.infer.interproc.search_path import search_path
 
     try:
-        added = search_path(parsed(data), path)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        added = search_path(parsed(disk.read(path)), path)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [*added.before, *added.behind]
 
 
-def _may_run(data: bytes) -> bool:
-    return b"__main__" in data or _MAY_RUN.search(b"\n" + data) is not None
+def _concerns(group: Sequence[Path], outlines: Mapping[Path, Outline], imported: set[Path], disk: Disk) -> bool:
+    """Do files import others, where one of them speaks of torch and one of dtypes?"""
+    if not imported:
+        return False
+    known = [outlines[path] for path in group]
+    known += outlines_of(imported.difference(group), disk, None).values()
+    return any(one.torch for one in known) and any(one.dtypes for one in known)
 
 
-def _imported(root: Path, group: Sequence[Job], texts: Mapping[Path, bytes], beside: Sequence[Path]) -> set[Path]:
+def _imported(
+    root: Path, group: Sequence[Path], outlines: Mapping[Path, Outline], beside: Sequence[Path], disk: Disk
+) -> set[Path]:
     """The files of the project that those below a root import by name."""
     roots = [root, *beside]
     places: dict[tuple[Path, str], list[Path]] = {}
-    return {path for job in group for path in _own_imports(texts[job.path], job.path.absolute(), roots, places)}
+    return {
+        file
+        for path in group
+        for name in outlines[path].imports
+        for file in _named(name, path, roots, places, disk)
+        if file != path
+    }
 
 
-def _concerns(group: Sequence[Job], texts: Mapping[Path, bytes], imported: set[Path]) -> bool:
-    """Do files import others, where one of them speaks of torch and one of dtypes?"""
-    known = {job.path.absolute(): texts[job.path] for job in group}
-    for path in imported - known.keys():
-        known[path] = _bytes(path) or b""
-    speaking = any(b"torch" in data for data in known.values()) and any(map(_SPEAKS.search, known.values()))
-    return bool(imported) and speaking
-
-
-def _own_imports(
-    data: bytes, path: Path, roots: Sequence[Path], places: dict[tuple[Path, str], list[Path]]
-) -> Iterator[Path]:
-    """The files of its own project that a file imports by name.
+def _named(
+    name: str, path: Path, roots: Sequence[Path], places: dict[tuple[Path, str], list[Path]], disk: Disk
+) -> list[Path]:
+    """The files of its own project that a file imports by a name.
 
     Args:
         places: the files of each name in each folder, as far as they were looked for.
     """
-    for found in set(_IMPORTS.findall(b"\n" + data)):
-        name = (found[0] or found[1]).decode(errors="replace")
-        dots = len(name) - len(name.lstrip("."))
-        folders = [path.parents[dots - 1]] if 0 < dots <= len(path.parents) else roots
-        for folder in folders:
-            there = places.get((folder, name))
-            if there is None:
-                target = folder.joinpath(*filter(None, name.strip(".").split(".")))
-                there = [file for file in (target.with_suffix(".py"), target / "__init__.py") if file.is_file()]
-                places[folder, name] = there
-            if there:
-                yield from (file for file in there if file != path)
-                break
-
-
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
+    dots = len(name) - len(name.lstrip("."))
+    folders = [path.parents[dots - 1]] if 0 < dots <= len(path.parents) else roots
+    for folder in folders:
+        there = places.get((folder, name))
+        if there is None:
+            # As text: a Path for each of thousands of names costs ten times as much.
+            target = os.path.join(folder, *filter(None, name.split(".")))
+            there = [Path(file) for file in (f"{target}.py", os.path.join(target, "__init__.py")) if disk.is_file(file)]
+            places[folder, name] = there
+        if there:
+            return there
+    return []
 
 
 def _read(
-    jobs: Sequence[Job],
-    texts: Mapping[Path, bytes],
+    jobs: Mapping[Path, Job],
+    outlines: Mapping[Path, Outline],
     programs: Collection[Path],
     rules: Sequence[type[Rule]],
     found: ProjectFindings,
@@ -315,28 +292,26 @@ def _read(
     from dtlint.check.judge import DEEPER_THAN_FOLLOWED
     from dtlint.infer.interproc.whole_project import WholeProject
 
-    running = {path.absolute() for path in programs}
-    by_path = {job.path.absolute(): job for job in jobs}
     groups = _by_root(jobs)
     followed = 0
     for root, group in groups.items():
-        runs = sorted(running.intersection(job.path.absolute() for job in group))
+        runs = sorted(set(programs).intersection(group))
         if not runs:
             continue
-        beside = _beside(root, groups, group, texts)
+        beside = _beside(root, groups, group, outlines, disk)
         project = WholeProject(root, beside, disk, followed)
         for path in runs:
             if project.bytes_read > _MOST_BYTES:
-                _judge(project, by_path, rules, found, disk)
+                _judge(project, jobs, rules, found, disk)
                 project = WholeProject(root, beside, disk, project.followed)
                 gc.collect()
             try:
                 project.run(path)
             except RecursionError:
-                found.errors.append(f"{by_path[path].shown}: {DEEPER_THAN_FOLLOWED}")
-                _judge(project, by_path, rules, found, disk)
+                found.errors.append(f"{jobs[path].shown}: {DEEPER_THAN_FOLLOWED}")
+                _judge(project, jobs, rules, found, disk)
                 project = WholeProject(root, beside, disk, project.followed)
-        _judge(project, by_path, rules, found, disk)
+        _judge(project, jobs, rules, found, disk)
         followed = project.followed
         if project.bytes_read > _WORTH_A_SEARCH:
             del project  # what was read leads back to itself

@@ -79,14 +79,13 @@ def run(
         ConfigError: the settings of one of the files are wrong; no file was checked then.
     """
     jobs = list(jobs_of(files, settings_for, rules))
-    with seldom_searched():
-        project = project_findings(jobs, rules, cache)
     glanced_at = set(_spread([job.path for job in jobs])) if glance else set()
+    disk = Disk()
+    with seldom_searched():
+        project = project_findings(jobs, rules, disk, cache)
     jobs = [replace(job, reported=project.by_file.get(job.path, ()), glance=job.path in glanced_at) for job in jobs]
-    results: dict[Path, Result] = {}
-    if cache is not None:
-        disk = Disk()
-        results = {job.path: known for job in jobs if (known := _known(job, cache, mode, disk)) is not None}
+    results = _remembered(jobs, cache, mode, disk)
+    del disk  # and what the files hold
     missing = [job for job in jobs if job.path not in results]
     reader = Reader(job.path for job in missing)
     with seldom_searched():
@@ -152,13 +151,19 @@ def jobs_of(
         yield Job(path, shown_path(path), settings, codes)
 
 
+def _remembered(jobs: Iterable[Job], cache: Cache | None, mode: Mode, disk: Disk) -> dict[Path, Result]:
+    """The results of an earlier run that hold for this one."""
+    if cache is None:
+        return {}
+    return {job.path: known for job in jobs if (known := _known(job, cache, mode, disk)) is not None}
+
+
 def _known(job: Job, cache: Cache, mode: Mode, disk: Disk) -> Result | None:
     """The result of an earlier run, if nothing is to be done about it."""
-    try:
-        data = job.path.read_bytes()
-    except OSError:
+    digest = disk.digest(job.path.absolute())
+    if digest is None:
         return None
-    entry = cache.get(cache.key(data, job.shown, job.settings, job.codes, job.reported), disk.digest)
+    entry = cache.get(cache.key(digest, job.shown, job.settings, job.codes, job.reported), disk.digest)
     if entry is None:
         return None
     known = entry.diagnostics

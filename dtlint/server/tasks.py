@@ -247,7 +247,7 @@ class Reading:
 
         task = self._task
         jobs = list(jobs_of(self._files(setup, path), setup.configuration.settings_for, setup.rules))
-        found = project_findings(jobs, setup.rules, unsaved={**task.unsaved, str(path): task.data})
+        found = project_findings(jobs, setup.rules, Disk({**task.unsaved, str(path): task.data}))
         reported = found.by_file.get(path, ())
         if not reported:
             return None

@@ -78,7 +78,7 @@ def test_it_is_fixed_with_preview_alone() -> None:
 
 def test_a_cached_result_is_that_of_its_settings(tmp_path: Path) -> None:
     cache = Cache(tmp_path, {"DT199": Casting})
-    assert cache.key(b"x", "a.py", Settings(), ("DT199",)) != cache.key(b"x", "a.py", PREVIEW, ("DT199",))
+    assert cache.key("x", "a.py", Settings(), ("DT199",)) != cache.key("x", "a.py", PREVIEW, ("DT199",))
     assert decode(encode(check(BOTH))) == check(BOTH)
 
 

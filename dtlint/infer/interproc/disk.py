@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["Disk"]
+__all__ = ["Disk", "digest_of"]
 
 _Answer = TypeVar("_Answer")
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
@@ -39,6 +39,10 @@ class Disk:
         self._words: dict[str, dict[bytes, bool]] = {}
         self._listed: dict[str, list[str]] = {}
         self._digests: dict[str, str | None] = {}
+
+    def anew(self) -> Disk:
+        """The same, asked nothing yet."""
+        return Disk(self._unsaved)
 
     def is_file(self, path: Path | str) -> bool:
         """Is there a regular file, or a link to one?"""
@@ -81,7 +85,7 @@ class Disk:
     def digest(self, path: Path | str) -> str | None:
         """A hash of what a file holds; None where it cannot be read."""
         if str(path) not in self._digests:
-            self._content(str(path))
+            _asked(self._contents, str(path), self._content)
         return self._digests[str(path)]
 
     def answers(self) -> dict[str, Any]:
@@ -120,10 +124,15 @@ class Disk:
 
     def _content(self, path: str) -> bytes | OSError:
         held = self._unsaved[path] if path in self._unsaved else _content(path)
-        digest = None if isinstance(held, OSError) else blake2b(held, digest_size=16).hexdigest()
+        digest = None if isinstance(held, OSError) else digest_of(held)
         if self._digests.setdefault(path, digest) != digest:
             self._digests[path] = _CHANGED
         return held
+
+
+def digest_of(data: bytes) -> str:
+    """A hash of what a file holds."""
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 _CHANGED = "changed"
