@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 __all__ = ["Applicability", "Diagnostic", "Edit", "Fix", "InRun", "Location", "Note", "RunVerdict", "Severity", "Span"]
 
@@ -32,8 +33,7 @@ class Applicability(Enum):
     """Applied with --fix: the program behaves as before, or does what it was plainly meant to."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of source text, from (line, column) up to but without (end_line, end_column)."""
 
     line: int
@@ -49,8 +49,7 @@ class Span:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A span in a file, as its reader sees it."""
 
     path: str
@@ -66,8 +65,7 @@ class Location:
         return self.span.line if self.file_line is None else self.file_line
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A second place that explains the first: `cast to float32 here`."""
 
     location: Location
@@ -76,8 +74,7 @@ class Note:
     """Its place, from 1, among the steps that lead from what a function is given to the first place; None: it is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace the text of `span` by `text`. An empty span inserts, an empty text deletes."""
 
     span: Span

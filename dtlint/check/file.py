@@ -86,7 +86,7 @@ def _by_cell(diagnostic: Diagnostic, source: Source) -> Diagnostic:
     fix = diagnostic.fix
     if fix is None:
         return diagnostic
-    edits = tuple(replace(edit, span=source.location(edit.span).span) for edit in fix.edits)
+    edits = tuple(edit._replace(span=source.location(edit.span).span) for edit in fix.edits)
     return replace(diagnostic, fix=replace(fix, edits=edits))
 
 

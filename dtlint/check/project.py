@@ -248,37 +248,34 @@ def _imported(
     root: Path, group: Sequence[Path], outlines: Mapping[Path, Outline], beside: Sequence[Path], disk: Disk
 ) -> set[Path]:
     """The files of the project that those below a root import by name."""
-    roots = [root, *beside]
-    places: dict[tuple[Path, str], list[Path]] = {}
-    return {
-        file
-        for path in group
-        for name in outlines[path].imports
-        for file in _named(name, path, roots, places, disk)
-        if file != path
-    }
+    # All as text: Paths for thousands of names cost ten times as much.
+    roots = [str(folder) for folder in (root, *beside)]
+    named: dict[tuple[str, str], list[str]] = {}
+    found: set[str] = set()
+    for path in group:
+        here, folder = str(path), str(path.parent)
+        for name in outlines[path].imports:
+            key = folder if name.startswith(".") else "", name
+            if key not in named:
+                named[key] = _named(name, folder, roots, disk)
+            found.update(file for file in named[key] if file != here)
+    return set(map(Path, found))
 
 
-def _named(
-    name: str, path: Path, roots: Sequence[Path], places: dict[tuple[Path, str], list[Path]], disk: Disk
-) -> list[Path]:
-    """The files of its own project that a file imports by a name.
+def _named(name: str, folder: str, roots: Sequence[str], disk: Disk) -> list[str]:
+    """The files of its own project that a file in a folder imports by a name."""
+    below = name.lstrip(".")
+    if below != name:
+        above = [*(os.pardir,) * (len(name) - len(below) - 1), *filter(None, below.split("."))]
+        return _at(os.path.normpath(os.path.join(folder, *above)), disk)
+    parts = name.split(".")
+    there = [root for root in roots if len(parts) == 1 or disk.is_folder(os.path.join(root, parts[0]))]
+    return next(filter(None, (_at(os.path.join(root, *parts), disk) for root in there)), [])
 
-    Args:
-        places: the files of each name in each folder, as far as they were looked for.
-    """
-    dots = len(name) - len(name.lstrip("."))
-    folders = [path.parents[dots - 1]] if 0 < dots <= len(path.parents) else roots
-    for folder in folders:
-        there = places.get((folder, name))
-        if there is None:
-            # As text: a Path for each of thousands of names costs ten times as much.
-            target = os.path.join(folder, *filter(None, name.split(".")))
-            there = [Path(file) for file in (f"{target}.py", os.path.join(target, "__init__.py")) if disk.is_file(file)]
-            places[folder, name] = there
-        if there:
-            return there
-    return []
+
+def _at(target: str, disk: Disk) -> list[str]:
+    """The files of a module, or of a package."""
+    return [file for file in (f"{target}.py", os.path.join(target, "__init__.py")) if disk.is_file(file)]
 
 
 def _read(

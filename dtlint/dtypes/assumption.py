@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from dtlint.dtypes.dtype import DTYPES
 
@@ -97,6 +96,8 @@ def parse_assumption(text: str, others: tuple[Assumption, ...] = ()) -> Assumpti
         return Assumption(text, "float32", "float32", (device, dtype or _REGIONS[device][0]))
     if text == "float32":
         raise ValueError("has 'float32', which is what is checked without an assumption")
+    from difflib import get_close_matches
+
     close = get_close_matches(text, [*there, *_ALSO], n=1, cutoff=0.5)
     listed = f"there are {', '.join(there)}"
     if _DTYPE.fullmatch(text) and text not in DTYPES:

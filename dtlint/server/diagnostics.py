@@ -122,7 +122,7 @@ def carried(diagnostics: Sequence[Diagnostic], before: str, after: str) -> list[
         if span.end_line <= same:
             return span
         if span.line > last:
-            return replace(span, line=span.line + moved, end_line=span.end_line + moved)
+            return span._replace(line=span.line + moved, end_line=span.end_line + moved)
         return None
 
     found = []
@@ -135,7 +135,7 @@ def carried(diagnostics: Sequence[Diagnostic], before: str, after: str) -> list[
             inside = note.location.path == one.location.path
             where = place(note.location.span) if inside else note.location.span
             if where is not None:
-                notes.append(replace(note, location=replace(note.location, span=where)))
-        location = replace(one.location, span=span)
+                notes.append(note._replace(location=note.location._replace(span=where)))
+        location = one.location._replace(span=span)
         found.append(replace(one, location=location, notes=tuple(notes), fix=None, lines=(), noqa_line=span.end_line))
     return found

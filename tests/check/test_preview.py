@@ -84,7 +84,7 @@ def test_a_cached_result_is_that_of_its_settings(tmp_path: Path) -> None:
 
 def test_a_baseline_keeps_it_while_nobody_looks(tmp_path: Path) -> None:
     written = Baseline(tmp_path / "known.json")
-    written.know(replace(one, location=replace(one.location, path=str(tmp_path / "a.py"))) for one in check(BOTH))
+    written.know(replace(one, location=one.location._replace(path=str(tmp_path / "a.py"))) for one in check(BOTH))
     written.write()
     (tmp_path / "a.py").write_text(BOTH)
     known, codes = Baseline.load(written.file), {str(tmp_path / "a.py"): ("DT199",)}
