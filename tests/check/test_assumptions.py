@@ -727,3 +727,8 @@ def test_a_private_method_that_is_given_nothing_gives_what_its_object_holds() ->
                 return lower, lower.mT
     """
     assert found(text, "half") == [("DT311", 13)]
+
+
+@pytest.mark.parametrize("name", [*ASSUMPTIONS])
+def test_a_file_without_functions_of_its_own_is_read_under_each_assumption(name: str) -> None:
+    assert found("import torch\n\nprint(torch.cuda.is_available(), torch.zeros(3))\n", name) == []

@@ -65,7 +65,7 @@ def _keys(value: Value | None) -> frozenset[str]:
 def _passed_on(facts: ModuleFacts) -> Iterator[tuple[frozenset[str], str]]:
     """The parameters that are given for others by the calls in a module, with these."""
     functions = {f"{facts.module.name}.{name}": node for name, node in _functions(facts.tree) if facts.module.name}
-    for call in facts.calls(*functions):
+    for call in facts.calls(*functions) if functions else ():  # without names all calls are asked for
         for parameter, value in _given(call, functions[call.name]):
             yield _keys(value), f"{parameter.arg}@{parameter.lineno}:{parameter.col_offset}"
 
