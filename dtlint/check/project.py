@@ -1,6 +1,6 @@
 """What rules find where the programs of a project run, which lead from file to file.
 
-This comes before the files are checked one by one, and each file is handed what concerns it.
+Each file is handed what concerns it. Where files are many, this is read in one process while they are checked in others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.whole_project import WholeProject
     from dtlint.rule import Finding, Rule
 
-__all__ = ["ProjectFindings", "Reported", "project_findings"]
+__all__ = ["ProjectFindings", "Reported", "known_findings", "project_findings"]
 
 _MOST_BYTES = 5_000_000
 """Of source that is held as syntax, which takes some sixty times as much: then reading begins anew."""
@@ -89,31 +89,59 @@ def project_findings(
     Args:
         disk: what the files hold.
     """
-    codes = {rule.code for rule in rules.values() if rule.asks()}
-    asked = {job.path.absolute(): job for job in jobs if job.path.suffix == ".py" and not codes.isdisjoint(job.codes)}
-    outlines = outlines_of(asked, disk, cache)
-    wanted = _together({path: asked[path] for path in outlines}, outlines, disk)
-    programs = [path for path in wanted if outlines[path].may_run]
-    if not programs:
-        return ProjectFindings()
-    kept = None if cache is None else _Kept(cache, wanted, programs, disk)
-    known = None if kept is None else kept.find()
-    if known is not None:
-        return ProjectFindings(known)
-    asking = [rule.load() for code, rule in rules.items() if code in codes]
-    found = ProjectFindings()
+    asked = _Programs(jobs, rules, disk, cache)
+    return asked.known() or asked.read()
 
-    def work() -> None:
-        asks = disk.anew()
-        try:
-            _read(wanted, outlines, programs, asking, found, asks)
-        except Exception as error:
-            found.errors.append(f"internal error: reading the project: {in_one_line(error)}; please report it")
-        if kept is not None and not found.errors:
-            kept.keep(found.by_file, asks.answers())
 
-    on_deep_stack(work)
-    return found
+def known_findings(
+    jobs: Sequence[Job], rules: Mapping[str, AnyRule], disk: Disk, cache: Cache | None = None
+) -> ProjectFindings | None:
+    """The same as far as an earlier run has found it, or there are no programs to be read; None: they are to be read."""
+    return _Programs(jobs, rules, disk, cache).known()
+
+
+class _Programs:
+    """The programs of a run, and what rules find where they run."""
+
+    def __init__(
+        self, jobs: Sequence[Job], rules: Mapping[str, AnyRule], disk: Disk, cache: Cache | None = None
+    ) -> None:
+        codes = {rule.code for rule in rules.values() if rule.asks()}
+        asked = {
+            job.path.absolute(): job for job in jobs if job.path.suffix == ".py" and not codes.isdisjoint(job.codes)
+        }
+        self._disk = disk
+        self._outlines = outlines_of(asked, disk, cache)
+        self._wanted = _together({path: asked[path] for path in self._outlines}, self._outlines, disk)
+        self._rules = [rule for code, rule in rules.items() if code in codes]
+        self._programs = [path for path in self._wanted if self._outlines[path].may_run]
+        self._kept: _Kept | None = None
+        if cache is not None and self._programs:
+            self._kept = _Kept(cache, self._wanted, self._programs, disk)
+
+    def known(self) -> ProjectFindings | None:
+        """What is found without reading them; None where nothing is known of that."""
+        if not self._programs:
+            return ProjectFindings()
+        known = None if self._kept is None else self._kept.find()
+        return None if known is None else ProjectFindings(known)
+
+    def read(self) -> ProjectFindings:
+        """What is found by reading them."""
+        found = ProjectFindings()
+        asking = [rule.load() for rule in self._rules]
+
+        def work() -> None:
+            disk = self._disk.anew()
+            try:
+                _read(self._wanted, self._outlines, self._programs, asking, found, disk)
+            except Exception as error:
+                found.errors.append(f"internal error: reading the project: {in_one_line(error)}; please report it")
+            if self._kept is not None and not found.errors:
+                self._kept.keep(found.by_file, disk.answers())
+
+        on_deep_stack(work)
+        return found
 
 
 class _Kept:

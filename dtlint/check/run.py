@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.check.garbage import seldom_searched
 from dtlint.check.job import Job, Mode, Result, finish
-from dtlint.check.project import project_findings
+from dtlint.check.project import known_findings, project_findings
 from dtlint.check.reader import Reader
 from dtlint.infer.interproc.disk import Disk
 from dtlint.source.file import shown_path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
+    from dtlint.check.project import ProjectFindings
     from dtlint.check.verdict import Support
     from dtlint.config import Settings
     from dtlint.diagnostic import Diagnostic
@@ -78,23 +79,40 @@ def run(
     Raises:
         ConfigError: the settings of one of the files are wrong; no file was checked then.
     """
-    jobs = list(jobs_of(files, settings_for, rules))
-    glanced_at = set(_spread([job.path for job in jobs])) if glance else set()
+    every = list(jobs_of(files, settings_for, rules))
+    glanced_at = set(_spread([job.path for job in every])) if glance else set()
+    jobs: Sequence[Job] = [replace(job, glance=job.path in glanced_at) for job in every]
     disk = Disk()
-    with seldom_searched():
-        project = project_findings(jobs, rules, disk, cache)
-    jobs = [replace(job, reported=project.by_file.get(job.path, ()), glance=job.path in glanced_at) for job in jobs]
+    project = known_findings(jobs, rules, disk, cache)
+    jobs = _with_reported(jobs, project)
     results = _remembered(jobs, cache, mode, disk)
-    del disk  # and what the files hold
     missing = [job for job in jobs if job.path not in results]
-    reader = Reader(job.path for job in missing)
+    if project is None:
+        if len(missing) <= FEW or workers == 1 or mode != LOOK:
+            with seldom_searched():
+                project = project_findings(jobs, rules, disk, cache)
+        else:
+            from dtlint.check.workers import with_project
+
+            del disk  # and what the files hold, before other processes begin with a copy of it
+            found, project = with_project(missing, jobs, rules, mode, cache, workers)
+            results.update(found)
+            disk = Disk()
+        jobs = _with_reported(jobs, project)
+        reported = [job for job in jobs if job.reported]
+        for job in reported:
+            results.pop(job.path, None)
+        results.update(_remembered(reported, cache, mode, disk))
+        missing = [job for job in jobs if job.path not in results]
+    del disk
     with seldom_searched():
         if len(missing) <= FEW or workers == 1:
+            reader = Reader(job.path for job in missing)
             results.update((job.path, finish(job, rules, mode, cache, reader)) for job in missing)
         else:
             from dtlint.check.workers import in_processes
 
-            results.update((job.path, result) for job, result in in_processes(missing, rules, mode, cache, workers))
+            results.update(in_processes(missing, rules, mode, cache, workers))
     if cache is not None and missing:
         cache.prune()
     outcome = gather(results[job.path] for job in jobs)
@@ -149,6 +167,13 @@ def jobs_of(
                 usual[settings] = tuple(rule.code for rule in settings.enabled(rules))
             codes = usual[settings]
         yield Job(path, shown_path(path), settings, codes)
+
+
+def _with_reported(jobs: Sequence[Job], project: ProjectFindings | None) -> Sequence[Job]:
+    """The files with what is known of each by the others."""
+    if project is None or not project.by_file:
+        return jobs
+    return [replace(job, reported=project.by_file.get(job.path, ())) for job in jobs]
 
 
 def _remembered(jobs: Iterable[Job], cache: Cache | None, mode: Mode, disk: Disk) -> dict[Path, Result]:

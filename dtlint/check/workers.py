@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.check.garbage import search_seldom
 from dtlint.check.job import Job, Mode, Result, finish
+from dtlint.check.project import ProjectFindings, project_findings
 from dtlint.check.reader import Reader
+from dtlint.infer.interproc.disk import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from dtlint.catalogue import AnyRule
     from dtlint.check.cache import Cache
 
-__all__ = ["in_processes"]
+__all__ = ["in_processes", "with_project"]
 
 SHARE = 24
 """A process is started for this many files at least."""
@@ -42,16 +44,43 @@ def in_processes(
     mode: Mode,
     cache: Cache | None,
     workers: int | None = None,
-) -> Iterator[tuple[Job, Result]]:
-    """The result of each job, in the order in which they are ready."""
+) -> dict[Path, Result]:
+    """The result of each job."""
+    return _checked(jobs, rules, mode, cache, workers, None)[0]
+
+
+def with_project(
+    jobs: Sequence[Job],
+    project: Sequence[Job],
+    rules: Mapping[str, AnyRule],
+    mode: Mode,
+    cache: Cache | None,
+    workers: int | None = None,
+) -> tuple[dict[Path, Result], ProjectFindings]:
+    """The result of each job, and what is found by reading the programs of a project, in one of the processes."""
+    found, known = _checked(jobs, rules, mode, cache, workers, project)
+    return found, known or _alone(project, rules, mode, cache)
+
+
+def _checked(
+    jobs: Sequence[Job],
+    rules: Mapping[str, AnyRule],
+    mode: Mode,
+    cache: Cache | None,
+    workers: int | None,
+    project: Sequence[Job] | None,
+) -> tuple[dict[Path, Result], ProjectFindings | None]:
     count = min(workers or _cores(), max(len(jobs) // SHARE, 1))
-    enabled = {code for job in jobs for code in job.codes}
+    enabled = {code for job in (*jobs, *(project or ())) for code in job.codes}
     rules = {code: rule for code, rule in rules.items() if code in enabled}
     lost: list[Job] = []
-    expected = tuple(job.path for job in jobs)
-    pool = _pool(count, rules, mode, cache, expected)
+    found: dict[Path, Result] = {}
+    known: Future[ProjectFindings] | None = None
+    pool = _pool(count, rules, mode, cache, tuple(job.path for job in jobs))
     try:
         shares: dict[Future[list[Result]], list[Job]] = {}
+        if project is not None:  # the first, for it may take the longest
+            known = pool.submit(_read, project)
         for share in _deal(jobs, count * HANDS):
             try:
                 shares[pool.submit(_work, share)] = share
@@ -59,14 +88,16 @@ def in_processes(
                 lost += share
         for future in as_completed(shares):
             try:
-                yield from zip(shares[future], future.result(), strict=True)
+                found.update(zip((job.path for job in shares[future]), future.result(), strict=True))
             except BrokenProcessPool:
                 lost += shares[future]
+        findings = None if known is None or known.exception() is not None else known.result()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
-    yield from _one_by_one(lost, rules, mode, cache)
+    found.update((job.path, result) for job, result in _one_by_one(lost, rules, mode, cache))
+    return found, findings
 
 
 def _one_by_one(
@@ -86,6 +117,18 @@ def _one_by_one(
                 Result(errors=[f"{job.shown}: internal error: the process that checked it died; please report it"]),
             )
     if pool is not None:
+        pool.shutdown()
+
+
+def _alone(project: Sequence[Job], rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None) -> ProjectFindings:
+    """The project again, whose process has died, perhaps by one of the files that it checked as well."""
+    pool = _pool(1, rules, mode, cache, ())
+    try:
+        return pool.submit(_read, project).result()
+    except BrokenProcessPool:
+        died = "internal error: the process that read the project died; please report it"
+        return ProjectFindings(errors=[died])
+    finally:
         pool.shutdown()
 
 
@@ -152,3 +195,7 @@ def _start(rules: Mapping[str, AnyRule], mode: Mode, cache: Cache | None, expect
 
 def _work(jobs: list[Job]) -> list[Result]:
     return [finish(job, _rules, _mode, _cache, _reader) for job in jobs]
+
+
+def _read(project: Sequence[Job]) -> ProjectFindings:
+    return project_findings(project, _rules, Disk(), _cache)
