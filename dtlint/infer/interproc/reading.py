@@ -132,6 +132,8 @@ def _parsed(path: Path, disk: Disk) -> tuple[Source, ModuleInfo]:
 def _project(main: ModuleInfo, path: Path, roots: Sequence[Path], disk: Disk, *, runs_imports: bool) -> Project:
     """The project around a main module."""
     package, top = _package(path, disk)
+    if package and not runs_imports:  # nobody starts it: its folder is no place for modules of their own
+        roots = [top, *(one for one in roots if one not in (top, path.parent)), path.parent]
     beside = [top] if package and top not in roots else []
     project = Project(roots, main, disk, runs_imports=runs_imports, beside=beside)
     project.modules["__main__"] = main
