@@ -110,6 +110,10 @@ class Misuses:
         elif before and after and after <= FLOATING and self._floating not in after:
             self._note(("lift", place))
 
+    def beyond(self, other: Misuses) -> set[tuple[str, object]]:
+        """What is misused here, or refused, and there not."""
+        return (self.found - other.found) | (self.refused - other.refused)
+
     def _note(self, found: tuple[str, object]) -> None:
         self.found.add(found)
         self._tells()
@@ -192,13 +196,13 @@ def kinds_by_reading(
     together = misused(checked.union(refusing)) if checked else as_floats
     if not together.returns and len(checked) <= 2:  # it refuses them, or one of them and another dtype beside that
         found.update(dict.fromkeys(checked, floating))
-    by_name = {name: now.found - as_floats.found for name, now in as_whole.items() if name not in checked}
+    by_name = {name: now.beyond(as_floats) for name, now in as_whole.items() if name not in checked}
     groups = _groups(by_name)
     if together.returns and checked:  # they have to be of one dtype
         groups.append(checked)
     for group in groups:
         now = as_whole[next(iter(group))] if len(group) == 1 else misused(group.union(refusing))
-        gained = now.found - as_floats.found
+        gained = now.beyond(as_floats)
         if gained and not as_floats.refused - now.refused:  # else it may be an index
             found.update(dict.fromkeys(group, floating))
             if any(_name(op) not in _OPERATORS for op, _ in gained):
