@@ -164,6 +164,19 @@ class Form:
         """The parameters that take operands, in order."""
         return tuple(parameter for parameter in self.parameters if parameter.is_slot)
 
+    def kinds_at(self, place: int | str) -> str | None:
+        """The operands that an argument may be, by its position or its name, as of a `Parameter`; None where there is no such
+        argument."""
+        if isinstance(place, str):
+            found = self._by_name.get(place)
+        elif self._spread is not None and place >= self._spread:
+            found = self._spread if self._spread == self._places - 1 else min(place, self._places)
+        else:
+            found = place
+        if found is None or (not isinstance(place, str) and found >= self._places):
+            return None
+        return self.parameters[found].kinds
+
     def bind(self, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> Bound | None:
         """The arguments by parameter, or None when the call is not of this form."""
         parameters = self.parameters
@@ -251,7 +264,8 @@ class Bound:
         """Were the constants of this call among those that the op was observed with?"""
         for parameter, said in self.tokens():
             if said is None:
-                if not {NUMBERS, FREE} & parameter.seen and not {*parameter.seen, parameter.default} >= {"0", "1"}:
+                seen = {*parameter.seen, parameter.default}
+                if not {NUMBERS, FREE} & seen and not {"0", "1"} <= seen:
                     return False
                 continue  # whatever it is, the like was observed; and a rule that goes by it will ask
             if said != parameter.default and FREE not in parameter.seen and said not in parameter.seen:

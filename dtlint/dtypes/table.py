@@ -58,6 +58,7 @@ class Outcome:
         return tuple(item if isinstance(item, str) else None for item in self.result)
 
 
+_OPERANDS: Final = frozenset("tTnd")
 _OF_CPU: Final = re.compile(r"not implemented for|[Nn]ot supported|Unsupported|(?i:\bcpu)")
 UNKNOWN_OUTCOME: Final = Outcome(known=False)
 
@@ -91,6 +92,7 @@ class Table:
         self._lists: dict[str, dict[str, frozenset[str]]] = {}
         self._answers: dict[object, Outcome] = {}
         self._heeding: dict[str, bool] = {}
+        self._kinds: dict[tuple[str, int | str], frozenset[str] | None] = {}
 
     @classmethod
     def read(cls, text: str) -> Table:
@@ -119,6 +121,15 @@ class Table:
     def forms(self, op: str) -> tuple[Form, ...]:
         """The ways to call an op; empty for an op that the table does not have."""
         return tuple(one.form for one in self._form_rules(op))
+
+    def kinds_at(self, op: str, place: int | str) -> frozenset[str] | None:
+        """What an argument of an op may be in any of its forms, as of a `Parameter`: empty where it is never an operand; None
+        where no form has such an argument."""
+        question = op, place
+        if question not in self._kinds:
+            found = [kinds for form in self.forms(op) if (kinds := form.kinds_at(place)) is not None]
+            self._kinds[question] = frozenset("".join(found)) & _OPERANDS if found else None
+        return self._kinds[question]
 
     def rules(self, op: str) -> tuple[_Rule | None, ...]:
         """The rule of each form, as the file has it; None where nothing was learned."""

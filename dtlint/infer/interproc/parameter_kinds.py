@@ -61,6 +61,7 @@ class Kind(Enum):
         return self not in (Kind.WHOLE, Kind.OTHER)
 
 
+_NO_TENSORS = frozenset({Use.NUMBER, Use.OPTION, Use.SETTING})
 _INDEX_OR_MASK = frozenset({"int64", "bool"})
 _MOST_CALLS = 3
 """How far a parameter is followed that is passed on and on."""
@@ -93,7 +94,7 @@ def _kinds(function: FunctionNode, tree: ast.Module, calls: int) -> Mapping[str,
 
 
 def _kind(used: set[Use], is_among_numbers: bool) -> Kind:
-    if Use.NUMBER in used or Use.OPTION in used or (is_among_numbers and Use.ARITHMETIC in used):
+    if not used.isdisjoint(_NO_TENSORS) or (is_among_numbers and Use.ARITHMETIC in used):
         return Kind.OTHER
     if Use.WHOLE in used:
         return Kind.WHOLE

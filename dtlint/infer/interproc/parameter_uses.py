@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING
+from dtlint.dtypes.table import load
 from dtlint.infer.domain.values import Many, Tensor, Tuple, Value
 from dtlint.infer.models import catalogue
 from dtlint.infer.models.ops import is_op
@@ -47,6 +48,8 @@ class Use(Enum):
     """The function asks what kind of value it is."""
     OPTION = auto()
     """A dtype or a device, wherever it is read."""
+    SETTING = auto()
+    """What an op of torch takes beside tensors: a dimension, a size, a rate."""
     ARITHMETIC = auto()
     """It stands in arithmetic wherever it is read."""
 
@@ -128,6 +131,7 @@ def uses_of_parameters(function: FunctionNode, torch_names: tuple[tuple[str, str
         note(Use.NUMBER, _numbers(node))
         note(Use.WHOLE, _whole(node))
         note(Use.TOLD_APART, _asked_for(node))
+        note(Use.SETTING, (one.id for one in _settings(node, roots) if id(one) in known))
         if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.value, ast.Name):
             note(Use.PLACED, [node.value.id])
         for use, name in _as_tensors(node, roots):
@@ -172,9 +176,7 @@ def _as_tensors(node: ast.AST, roots: Mapping[str, str]) -> Iterator[tuple[Use, 
         yield from ((Use.FLOATING, one) for one in (node.left, node.right) if isinstance(one, ast.Name))
     if not isinstance(node, ast.Call):
         return
-    path = path_of(node.func) or ""
-    root, _, rest = path.partition(".")
-    op = f"{roots[root]}.{rest}".rstrip(".") if root in roots else None
+    op = _function_of_torch(node, roots)
     if op is not None:
         names = [(place, one) for place, one in enumerate(node.args[:2]) if isinstance(one, ast.Name)]
         if names and is_op(op):
@@ -198,6 +200,28 @@ def _as_tensors(node: ast.AST, roots: Mapping[str, str]) -> Iterator[tuple[Use, 
         yield Use.TENSOR, receiver
     if _is_meant_for_floats(f"torch.Tensor.{attribute}"):
         yield Use.FLOATING, receiver
+
+
+def _function_of_torch(call: ast.Call, roots: Mapping[str, str]) -> str | None:
+    """The qualified name of a function of torch that is called; None where something else is."""
+    root, _, rest = (path_of(call.func) or "").partition(".")
+    return f"{roots[root]}.{rest}".rstrip(".") if root in roots else None
+
+
+def _settings(node: ast.AST, roots: Mapping[str, str]) -> Iterator[ast.Name]:
+    """The variables that a node gives to an op of torch where that takes no operand."""
+    if not isinstance(node, ast.Call):
+        return
+    op, first = _function_of_torch(node, roots), 0
+    if op is None and isinstance(node.func, ast.Attribute) and is_of_tensors(node.func.attr):
+        op, first = f"torch.Tensor.{node.func.attr}", 1
+    if op is None or not is_op(op) or any(isinstance(one, ast.Starred) for one in node.args):
+        return
+    given: list[tuple[int | str, ast.expr]] = [*enumerate(node.args, first)]
+    given += [(word.arg, word.value) for word in node.keywords if word.arg is not None]
+    for place, value in given:
+        if isinstance(value, ast.Name) and load().kinds_at(op, place) == frozenset():
+            yield value
 
 
 def _answer(op: str, *options: object) -> Value | Refusal:

@@ -85,6 +85,8 @@ def ask(
     if not is_op(op):
         return None
     args = [as_operand(one) for one in _without_none(op, args)]
+    args = [_as_taken(op, place, one) for place, one in enumerate(args)]
+    keywords = {name: _as_taken(op, name, one) for name, one in keywords.items()}
     args, keywords = _by_name(op.rpartition(".")[2], args, keywords)
     args = beside_known(ctx, op, args)
     answer = _asked(op, args, keywords, ctx.ambient("region"), default_dtypes(ctx))
@@ -116,6 +118,20 @@ def ask(
         error = _of_class_weights(ctx, operands, keywords) if op in _CROSS_ENTROPY else None
         ctx.recorder.operation(op, operands, keywords, None if error else result, error, ctx)
     return result
+
+
+def _as_taken(op: str, place: int | str, value: Value) -> Value:
+    """An argument of which nothing is known but what decides its dtype if it is a tensor, where the op takes none: `x.sum(dim)`."""
+    if not isinstance(value, (Tensor, Unknown)) or (value.dtypes is None and value.symbol is None):
+        return value
+    kinds = load().kinds_at(op, place)
+    if kinds == _NO_OPERAND:
+        return TOP
+    return NO_TENSOR if kinds == _NUMBER_ALONE else value
+
+
+_NO_OPERAND: frozenset[str] = frozenset()
+_NUMBER_ALONE = frozenset("n")
 
 
 def tell_refusal(
