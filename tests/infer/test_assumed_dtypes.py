@@ -130,11 +130,42 @@ def test_a_weight_is_of_the_default_dtype_before_anybody_casts_it(tmp_path: Path
     assert returned(tmp_path, code) == [{"float16", "float32"}]
 
 
-def test_what_a_call_in_view_gives_without_a_known_dtype_stays_open(tmp_path: Path) -> None:
-    norm = "def norm(x):\n    return x.softmax(-1)\n"
-    assert returned(tmp_path, norm) == [{"float16"}]
-    caller = "def decoded(path, table):\n    return norm(table.decode(path))\n"
-    assert returned(tmp_path, norm + caller) == [None, None]
+NORM = "def norm(x):\n    return x.softmax(-1)\n"
+
+
+def test_what_a_call_in_view_gives_without_a_known_dtype_is_as_assumed(tmp_path: Path) -> None:
+    assert returned(tmp_path, NORM) == [{"float16"}]
+    caller = "def normed(net, x):\n    return norm(net(x))\n"
+    assert returned(tmp_path, NORM + caller)[0] == {"float16"}
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        # it makes floats of another dtype itself, and where they go is not known
+        "def normed(net, x):\n    return norm(net(x.float()))\n",
+        "def normed(net, n):\n    return norm(net(torch.zeros(n)))\n",
+        # or it is given them by who does
+        "def normed(net, x):\n    return norm(net(x))\ndef single(net, x):\n    return normed(net, net(x.float()))\n",
+        # or they come back to it
+        "def single(net, x):\n    return net(x.float())\ndef normed(net, x):\n    return norm(single(net, x))\n",
+        # or through an attribute
+        "class Normed:\n"
+        "    def keep(self, net, x):\n        self.kept = net(x.float())\n        return x\n"
+        "    def normed(self):\n        return norm(self.kept)\n",
+    ],
+)
+def test_unless_floats_of_another_dtype_may_come_that_way(tmp_path: Path, caller: str) -> None:
+    assert returned(tmp_path, NORM + caller)[0] is None
+
+
+def test_floats_of_another_dtype_that_do_not_come_that_way_change_nothing(tmp_path: Path) -> None:
+    callers = (
+        "class Normed:\n"
+        "    def normed(self, net, x):\n        return norm(net(x))\n"
+        "    def loss(self, net, x):\n        return net(x.float())\n"
+    )
+    assert returned(tmp_path, NORM + callers)[0] == {"float16"}
 
 
 def test_arange_of_what_is_not_known_has_int64_or_the_default_dtype(tmp_path: Path) -> None:
@@ -142,17 +173,63 @@ def test_arange_of_what_is_not_known_has_int64_or_the_default_dtype(tmp_path: Pa
     assert returned(tmp_path, code) == [{"int64", "float32"}, {"float32"}]
 
 
-def test_who_calls_a_function_that_is_handed_on_is_not_known(tmp_path: Path) -> None:
-    kernel = "def kernel(x):\n    return x.softmax(-1)\n"
-    assert returned(tmp_path, kernel) == [{"float16"}]
-    assert returned(tmp_path, kernel + "KERNELS = {'exp': kernel}\n") == [None]
-    assert returned(tmp_path, kernel + "def f(kernel, x):\n    y = map(kernel, x)\n") == [{"float16"}]  # another kernel
+SINGLE_SOMEWHERE = "def single(net, x):\n    return net(x.float())\n"
 
 
-def test_who_calls_an_object_that_is_handed_on_is_not_known(tmp_path: Path) -> None:
-    code = "class Scaled:\n    def __call__(self, x):\n        return x.softmax(-1)\n"
+def test_a_function_that_is_handed_on_is_given_what_the_file_has(tmp_path: Path) -> None:
+    table = NORM + "KERNELS = {'exp': norm}\n"
+    assert returned(tmp_path, table) == [{"float16"}]
+    assert returned(tmp_path, table + SINGLE_SOMEWHERE)[0] is None
+    other = NORM + "def f(norm, x):\n    y = map(norm, x)\n" + SINGLE_SOMEWHERE
+    assert returned(tmp_path, other)[0] == {"float16"}  # another one is handed on
+
+
+def test_so_is_an_object_that_is_handed_on(tmp_path: Path) -> None:
+    code = "class Scaled:\n    def __call__(self, x):\n        return x.softmax(-1)\nSTEPS = [Scaled()]\n"
     assert returned(tmp_path, code) == [{"float16"}]
-    assert returned(tmp_path, code + "STEPS = [Scaled()]\n") == [None]
+    assert returned(tmp_path, code + SINGLE_SOMEWHERE)[0] is None
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "x.softmax(dim)",
+        "torch.softmax(x, dim=dim).sum(dim)",
+        "torch.topk(x.exp(), dim)[0]",
+        "torch.sort(x.exp(), dim=dim)[0]",
+        "nn.functional.normalize(x, p=2, dim=-1, eps=dim)",
+        "nn.functional.interpolate(x, size=dim)",
+        "nn.functional.dropout(x.exp(), dim)",
+        "torch.norm(x, dim, dim)",
+        "nn.functional.layer_norm(x, dim)",
+        "nn.functional.leaky_relu(x, dim)",
+    ],
+)
+def test_what_an_op_takes_beside_tensors_is_a_number_whatever_is_known_of_it(tmp_path: Path, result: str) -> None:
+    assert returned(tmp_path, f"def f(x, dim):\n    return {result}\n") == [{"float16"}]
+    assert returned(tmp_path, f"def f(x, dim, y):\n    z = y / 2\n    return {result}\n") == [{"float16"}]
+
+
+def test_what_may_be_an_operand_may_be_a_tensor(tmp_path: Path) -> None:
+    code = "def f(x, low):\n    return torch.clamp(x.exp(), low)\n"
+    assert returned(tmp_path, code, "mixed") == [None]
+
+
+def test_whole_numbers_are_refused_where_floats_are_mixed_with_them(tmp_path: Path) -> None:
+    code = "def f(x):\n    y = x.cumsum(-1) - 1\n    y /= (x > 0).sum(-1)\n    return x\n"
+    assert returned(tmp_path, code) == [{"float16"}]
+
+
+def test_a_module_of_a_package_imports_its_package_though_a_file_in_it_has_the_same_name(tmp_path: Path) -> None:
+    package = tmp_path / "net"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "net.py").write_text("def normed(x):\n    return x.softmax(-1)\n")
+    path = package / "block.py"
+    path.write_text("from net.net import normed\ndef f(x):\n    y = x.exp()\n    return normed(y)\n")
+    found = claims(path, [package, tmp_path], parse_assumption("half"))[path]
+    [result] = [one.dtypes for one in found if (one.span.line, one.span.column) == (4, 11)]
+    assert result == {"float16"}
 
 
 def test_a_parameter_that_is_checked_to_be_whole_is_no_floating_one(tmp_path: Path) -> None:

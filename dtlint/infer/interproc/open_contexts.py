@@ -149,12 +149,18 @@ class OpenContexts(Recorder):
 
     def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """An expression was evaluated."""
-        if self._is_told(frame):
+        if self._kinds is not None and self._is_learning():
+            self._learned |= self._kinds.other_floats.expression(value, frame.function)
+        elif self._is_told(frame):
             self._recorder.expression(node, value, frame)
 
     def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated."""
-        if self._misuses is not None:
+        if self._kinds is not None and self._is_learning():
+            self._kinds.other_floats.call(
+                callee, [*arguments.args, *arguments.keywords.values()], result, frame.function
+            )
+        elif self._misuses is not None:
             self._misuses.call(node, callee, result)
         elif self._search is not None:
             self._search.call(node, arguments)
@@ -203,6 +209,11 @@ class OpenContexts(Recorder):
         """A protocol took a step."""
         if self._is_told(ctx.frame):
             self._recorder.event(kind, ctx, *about)
+
+    def _is_learning(self) -> bool:
+        """Is a function read for what it gives to others?"""
+        is_asking = self._misuses is not None or self._search is not None or self._follows_example
+        return self._is_preparing and not is_asking
 
     def _is_told(self, frame: Frame) -> bool:
         function: FunctionDefinition | None = frame.function

@@ -19,6 +19,7 @@ from dtlint.infer.domain.lattice import at_least, join, join_all
 from dtlint.infer.domain.values import Tensor, Union, Unknown, Value, choices
 from dtlint.infer.interproc.handed_on import handed_on
 from dtlint.infer.interproc.misuses import WHOLE, kinds_by_reading, of_dtypes
+from dtlint.infer.interproc.other_floats import OtherFloats
 from dtlint.infer.interproc.parameter_ranks import least_dimensions
 from dtlint.infer.interproc.parameter_uses import Use, uses_of_parameters
 from dtlint.infer.interproc.signatures import parameter_key
@@ -203,6 +204,7 @@ class ParameterKinds:
         """The parameters that one of these gives whole numbers."""
         self._in_examples: dict[ast.AST, dict[str, frozenset[str]]] = {}
         """By function the dtypes of what examples give to its parameters."""
+        self.other_floats = OtherFloats(dtype)
 
     def assumed(
         self,
@@ -292,18 +294,24 @@ class ParameterKinds:
         told_apart = _told_apart(definition.node)
         is_private = definition.name.startswith("_") and not definition.name.startswith("__")
         is_handed_on = definition.node in handed_on(definition.module.tree)
+        others = self.other_floats
+        may_differ = others.are_anywhere() if is_handed_on else others.may_reach(definition)
         found = {}
         for name, value in assumed.items():
             given = self._given.get(definition, {}).get(name)
             dtypes = None if given is None else _dtypes(given)
-            if is_handed_on or (given is not None and dtypes is None):  # somebody in view gives what is not known
+            is_given_whole = self._is_given_whole(definition, name)
+            is_shown = shown[name] <= FLOATING and not is_given_whole
+            is_unknown = is_handed_on or (
+                given is not None and dtypes is None
+            )  # somebody in view gives what is not known
+            if is_unknown and (may_differ or not is_shown):
                 found[name] = _opened(value)
             elif is_private and dtypes:
                 found[name] = of_dtypes(value, dtypes)
-            elif not self._is_given_whole(definition, name) and (
-                shown[name] <= FLOATING
-                or (dtypes and dtypes <= FLOATING)
-                or self._is_floating_in_examples(definition, name)
+            elif is_shown or (
+                not is_given_whole
+                and ((dtypes and dtypes <= FLOATING) or self._is_floating_in_examples(definition, name))
             ):
                 more = dtypes & FLOATING if dtypes and dtypes <= FLOATING else frozenset()
                 is_tensor = name in tensors and name not in told_apart  # a tuple may become one in the function
