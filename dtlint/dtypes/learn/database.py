@@ -10,6 +10,7 @@ from collections import defaultdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from dtlint.dtypes.learn.extras import FURTHER
 from dtlint.dtypes.learn.names import names_of
 from dtlint.dtypes.learn.op import Op, op_of
 from dtlint.dtypes.learn.samples import samples_of
@@ -44,5 +45,6 @@ def database_ops(only: Sequence[str] = ()) -> Iterator[tuple[str, list[Op]]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             calls = [call for info in infos for call in samples_of(info)]
+            calls += [made() for made in FURTHER.get(name, ())]
         publics = dict.fromkeys(public for info in infos for public in names_of(info))
         yield name, [op_of(public, calls) for public in publics]

@@ -17,7 +17,7 @@ from dtlint.dtypes.learn.ramp import ramp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["extra_ops"]
+__all__ = ["FURTHER", "extra_ops"]
 
 SIZED = ("randperm", "bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window")
 """The functions of torch that are called with a size."""
@@ -69,6 +69,18 @@ EXTRA: dict[str, tuple[Callable[[], Call], ...]] = {
     "torch.nn.init.constant_": (lambda: Call([ramp(), 0.5]),),
 }
 """The calls of each, in float32."""
+
+FURTHER: dict[str, tuple[Callable[[], Call], ...]] = {
+    "clamp": (lambda: Call([ramp()], {"min": 0.5}), lambda: Call([ramp(), 0.2, 0.5])),
+    "linalg.norm": (
+        lambda: Call([ramp()], {"dim": -1}),
+        lambda: Call([ramp(), 2.0], {"dim": -1, "keepdim": True}),
+        lambda: Call([ramp()], {"dim": (0, 1)}),
+        lambda: Call([ramp(), "fro"], {"dim": (0, 1)}),
+    ),
+    "nan_to_num": (lambda: Call([ramp()], {"nan": 0.0, "posinf": 1.0, "neginf": -1.0}),),
+}
+"""More calls of entries of the operator database, with arguments that its samples do not have."""
 
 _DATA = Parameter("data", "tn")
 _DTYPE = Parameter("dtype", "d", True, "N")
