@@ -265,7 +265,8 @@ class Bound:
         for parameter, said in self.tokens():
             if said is None:
                 seen = {*parameter.seen, parameter.default}
-                if not {NUMBERS, FREE} & seen and not {"0", "1"} <= seen:
+                is_word = parameter.default is not None and parameter.default.startswith("'")
+                if not {NUMBERS, FREE} & seen and not {"0", "1"} <= seen and not is_word:
                     return False
                 continue  # whatever it is, the like was observed; and a rule that goes by it will ask
             if said != parameter.default and FREE not in parameter.seen and said not in parameter.seen:

@@ -285,6 +285,9 @@ def _outcome(rule: _Rule | None, bound: Bound, default: str) -> Outcome:
         return UNKNOWN_OUTCOME
     while "by" in rule:
         value = feature_of(rule["by"], operands, bound.constant)
+        if value is None:  # an argument that is not known: it decides nothing where all cases agree
+            first, *others = {_outcome(case, bound, default) for case in rule["cases"].values()}
+            return UNKNOWN_OUTCOME if others else first
         rule = rule["cases"].get(value)
         if rule is None:
             return UNKNOWN_OUTCOME

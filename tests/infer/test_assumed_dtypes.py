@@ -203,6 +203,10 @@ def test_so_is_an_object_that_is_handed_on(tmp_path: Path) -> None:
         "torch.norm(x, dim, dim)",
         "nn.functional.layer_norm(x, dim)",
         "nn.functional.leaky_relu(x, dim)",
+        "x.exp().sum(axis=dim, keepdims=True)",
+        "x.mean(axis=-1)",
+        "nn.functional.grid_sample(x, x, mode=dim)",
+        "nn.functional.pad(x.exp(), (1, 1), mode=dim)",
     ],
 )
 def test_what_an_op_takes_beside_tensors_is_a_number_whatever_is_known_of_it(tmp_path: Path, result: str) -> None:

@@ -86,6 +86,7 @@ def ask(
         return None
     args = [as_operand(one) for one in _without_none(op, args)]
     args = [_as_taken(op, place, one) for place, one in enumerate(args)]
+    keywords = {_named_by_torch(op, name): one for name, one in keywords.items()}
     keywords = {name: _as_taken(op, name, one) for name, one in keywords.items()}
     args, keywords = _by_name(op.rpartition(".")[2], args, keywords)
     args = beside_known(ctx, op, args)
@@ -130,6 +131,13 @@ def _as_taken(op: str, place: int | str, value: Value) -> Value:
     return NO_TENSOR if kinds == _NUMBER_ALONE else value
 
 
+def _named_by_torch(op: str, name: str) -> str:
+    """The name of an argument that torch also takes by NumPy's name: `x.sum(axis=-1)`."""
+    known = _OF_NUMPY.get(name)
+    return name if known is None or load().kinds_at(op, name) is not None else known
+
+
+_OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
 _NO_OPERAND: frozenset[str] = frozenset()
 _NUMBER_ALONE = frozenset("n")
 
