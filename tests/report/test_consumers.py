@@ -234,7 +234,7 @@ def test_on_windows_names_have_slashes_where_readers_want_them(
     path: str, relative: str, uri: str, github: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(filename, "here", lambda: PureWindowsPath("D:\\work"))
-    found = replace(PLAIN, location=replace(PLAIN.location, path=path), notes=(), fix=None)
+    found = replace(PLAIN, location=PLAIN.location._replace(path=path), notes=(), fix=None)
     assert json.loads(written("gitlab", found))[0]["location"]["path"] == relative
     assert json.loads(written("rdjson", found))["diagnostics"][0]["location"]["path"] == relative
     assert written("pylint", found).startswith(f"{relative}:2: ")
@@ -244,7 +244,7 @@ def test_on_windows_names_have_slashes_where_readers_want_them(
 
 
 def test_a_trace_of_windows_is_told_elsewhere_by_its_drive() -> None:
-    found = replace(PLAIN, location=replace(PLAIN.location, path="C:\\train\\a.py"), notes=(), fix=None)
+    found = replace(PLAIN, location=PLAIN.location._replace(path="C:\\train\\a.py"), notes=(), fix=None)
     assert json.loads(written("gitlab", found))[0]["location"]["path"] == "C:/train/a.py"
     (result,) = json.loads(written("sarif", found))["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "file:///C:/train/a.py"}
@@ -252,7 +252,7 @@ def test_a_trace_of_windows_is_told_elsewhere_by_its_drive() -> None:
 
 def test_a_notebook_of_windows_is_named_by_the_line_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filename, "here", lambda: PureWindowsPath("D:\\work"))
-    found = replace(NOTEBOOK, location=replace(NOTEBOOK.location, path="src\\n b.ipynb"))
+    found = replace(NOTEBOOK, location=NOTEBOOK.location._replace(path="src\\n b.ipynb"))
     assert json.loads(written("gitlab", found))[0]["location"]["path"] == "src/n b.ipynb"
     assert written("pylint", found).startswith("src/n b.ipynb:31: ")
     (result,) = json.loads(written("sarif", found))["runs"][0]["results"]

@@ -114,7 +114,7 @@ def test_files_are_named_by_escaped_uris_relative_to_the_working_directory(
 ) -> None:
     """3.4.3, 3.4.4."""
     monkeypatch.chdir(tmp_path)
-    only = run(replace(FOUND, location=replace(FOUND.location, path=path)))
+    only = run(replace(FOUND, location=FOUND.location._replace(path=path)))
     assert only["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"] == artifact
     assert "SRCROOT" in only["originalUriBaseIds"]
 
@@ -123,7 +123,7 @@ def test_a_file_below_the_working_directory_is_relative_even_if_named_absolutely
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    only = run(replace(FOUND, location=replace(FOUND.location, path=str(tmp_path / "a.py"))))
+    only = run(replace(FOUND, location=FOUND.location._replace(path=str(tmp_path / "a.py"))))
     assert only["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a.py"
 
 

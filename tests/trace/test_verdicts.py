@@ -165,7 +165,7 @@ CHANGED = CODE.replace("x @ w", "w @ x")
 def test_a_line_is_known_again_or_stale(text: str, expected: RunVerdict, tmp_path: Path) -> None:
     ran = record(entry("float32", "float32", output="float32"))
     line = next(number for number, one in enumerate(text.splitlines(), 1) if "@" in one)
-    of = replace(MISMATCH, location=Location("a.py", replace(SPAN, line=line, end_line=line)))
+    of = replace(MISMATCH, location=Location("a.py", SPAN._replace(line=line, end_line=line)))
     assert verdict(ran, of, tmp_path, text)[0] is expected
 
 
