@@ -140,32 +140,31 @@ def test_what_a_call_in_view_gives_without_a_known_dtype_is_as_assumed(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "caller",
+    "elsewhere",
     [
-        # it makes floats of another dtype itself, and where they go is not known
-        "def normed(net, x):\n    return norm(net(x.float()))\n",
-        "def normed(net, n):\n    return norm(net(torch.zeros(n)))\n",
-        # or it is given them by who does
-        "def normed(net, x):\n    return norm(net(x))\ndef single(net, x):\n    return normed(net, net(x.float()))\n",
-        # or they come back to it
-        "def single(net, x):\n    return net(x.float())\ndef normed(net, x):\n    return norm(single(net, x))\n",
-        # or through an attribute
-        "class Normed:\n"
-        "    def keep(self, net, x):\n        self.kept = net(x.float())\n        return x\n"
-        "    def normed(self):\n        return norm(self.kept)\n",
+        "def single(net, x):\n    return net(x.float())\n",
+        "def noise(n):\n    return torch.zeros(n)\n",
+        "class Kept:\n    def push(self, x):\n        self.items.append(x.double())\n",
+        "KNOWN = torch.linspace(0, 1, 5)\ndef known(i):\n    return KNOWN[i]\n",
+        "import numpy as np\ndef loaded(path):\n    return torch.from_numpy(np.load(path))\n",
+        "def loaded(path):\n    return torch.load(path)\n",
+        "import pandas as pd\ndef column(path):\n    return torch.tensor(pd.read_csv(path)['x'])\n",
     ],
 )
-def test_unless_floats_of_another_dtype_may_come_that_way(tmp_path: Path, caller: str) -> None:
-    assert returned(tmp_path, NORM + caller)[0] is None
+def test_unless_floats_of_another_dtype_are_about(tmp_path: Path, elsewhere: str) -> None:
+    caller = "def normed(net, x):\n    return norm(net(x))\n"
+    assert returned(tmp_path, elsewhere + NORM + caller)[-2] is None
+    assert returned(tmp_path, elsewhere + NORM)[-1] == {"float16"}  # nobody in view calls it
 
 
-def test_floats_of_another_dtype_that_do_not_come_that_way_change_nothing(tmp_path: Path) -> None:
-    callers = (
-        "class Normed:\n"
-        "    def normed(self, net, x):\n        return norm(net(x))\n"
-        "    def loss(self, net, x):\n        return net(x.float())\n"
+def test_what_an_object_begins_with_is_cast_with_it(tmp_path: Path) -> None:
+    module = (
+        "class Normed(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.register_buffer('scale', torch.ones(4))\n"
+        "    def forward(self, net, x):\n        return norm(net(x))\n"
     )
-    assert returned(tmp_path, NORM + callers)[0] == {"float16"}
+    assert returned(tmp_path, NORM + module)[0] == {"float16"}
 
 
 def test_arange_of_what_is_not_known_has_int64_or_the_default_dtype(tmp_path: Path) -> None:

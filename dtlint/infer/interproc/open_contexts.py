@@ -157,9 +157,7 @@ class OpenContexts(Recorder):
     def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated."""
         if self._kinds is not None and self._is_learning():
-            self._kinds.other_floats.call(
-                callee, [*arguments.args, *arguments.keywords.values()], result, frame.function
-            )
+            self._learned |= self._kinds.other_floats.call(callee, result)
         elif self._misuses is not None:
             self._misuses.call(node, callee, result)
         elif self._search is not None:

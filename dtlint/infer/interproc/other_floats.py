@@ -1,28 +1,29 @@
-"""Where floats of another dtype than the assumed one are about: what is not known there may be of that dtype."""
+"""Are floats of another dtype than the assumed one about in a file? Then what is not known in it may be of that dtype.
+
+Where such floats go to is not followed: through attributes, containers, callbacks and other objects they may reach any function.
+"""
 
 from __future__ import annotations
 
-import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.domain.values import Function, Tensor, Unknown, Value, choices
-from dtlint.infer.walk import nodes
+from dtlint.infer.domain.values import External, Tensor, Unknown, Value, choices
+from dtlint.infer.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from dtlint.infer.interproc.functions import FunctionDefinition
 
 __all__ = ["OtherFloats"]
 
+_OF_DATA = frozenset(
+    {"torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray", "torch.frombuffer", "torch.load"}
+)
+"""Functions of torch that give the dtype of what they are given, which need not be a tensor, or of what a file holds."""
+
 
 class OtherFloats:
-    """Is told what functions evaluate, and finds those that may be given floats of another dtype without that being known.
-
-    Functions that make such floats are told by what they evaluate. What is not known goes from these to the functions that they
-    call with it, to those that they give it back to, and to the methods of an object that one of its methods has set it in.
+    """Is told what the functions of a file evaluate.
 
     Args:
         assumed: the dtype that floats have otherwise.
@@ -30,62 +31,25 @@ class OtherFloats:
 
     def __init__(self, assumed: str) -> None:
         self._others = FLOATING - {assumed}
-        self._makers: set[object] = set()
-        self._leads: dict[object, set[object]] = {}
-        """Where what is not known in a function, or in the methods of a class, goes to."""
+        self.are_about = False
+        """Has a function made floats of another dtype, or got any from elsewhere? Those that an object begins with are known,
+        and were cast with it."""
 
     def expression(self, value: Value, function: FunctionDefinition | None) -> bool:
-        """A function has evaluated an expression. Is it the first that shows such floats there?"""
-        tensors = (one for one in choices(value) if isinstance(one, (Tensor, Unknown)))
-        if not any(one.dtypes and one.dtypes <= self._others for one in tensors):
+        """A function has evaluated an expression. Is it the first that shows such floats?"""
+        if self.are_about or (function is not None and function.name == "__init__"):
             return False
-        self._meet(function)
-        if function in self._makers or (function is not None and function.name == "__init__"):
-            return False  # what an object begins with is known, and was cast with it
-        self._makers.add(function)
-        return True
+        tensors = (one for one in choices(value) if isinstance(one, (Tensor, Unknown)))
+        self.are_about = any(one.dtypes and one.dtypes <= self._others for one in tensors)
+        return self.are_about
 
-    def call(
-        self, callee: Value, given: Iterable[Value], result: Value | None, function: FunctionDefinition | None
-    ) -> None:
-        """A function has called another one."""
-        if not isinstance(callee, Function):
-            return
-        caller, called = function, callee.definition
-        self._meet(caller)
-        self._meet(called)
-        if any(map(_is_open, given)):
-            self._leads[caller].add(called)
-        if result is not None and _is_open(result):
-            self._leads[called].add(caller)
-
-    def _meet(self, function: FunctionDefinition | None) -> None:
-        """Methods of a class share what one of them sets an attribute to."""
-        if function in self._leads:
-            return
-        self._leads[function] = set()
-        if function is not None and function.owner is not None:
-            self._leads.setdefault(function.owner, set()).add(function)
-            if _sets_attributes(function.node):
-                self._leads[function].add(function.owner)
-
-    def are_anywhere(self) -> bool:
-        """Are there such floats in the file at all?"""
-        return bool(self._makers)
-
-    def may_reach(self, function: FunctionDefinition) -> bool:
-        """May what is not known in a function be of another dtype?"""
-        reached, waiting = set(self._makers), list(self._makers)
-        while waiting:
-            for one in self._leads.get(waiting.pop(), set()) - reached:
-                reached.add(one)
-                waiting.append(one)
-        return function in reached
-
-
-@lru_cache(maxsize=4096)
-def _sets_attributes(function: ast.AST) -> bool:
-    return any(isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) for one in nodes([function]))
+    def call(self, callee: Value, result: Value | None) -> bool:
+        """A function has called something. Is it the first that gives data: what a library reads, what an array holds?"""
+        if self.are_about or not isinstance(callee, External) or result is None:
+            return False
+        is_op = callee.name.startswith("torch.") or callee.name in MODELS
+        self.are_about = (callee.name in _OF_DATA or not is_op) and _is_open(result)
+        return self.are_about
 
 
 def _is_open(value: Value) -> bool:

@@ -294,8 +294,6 @@ class ParameterKinds:
         told_apart = _told_apart(definition.node)
         is_private = definition.name.startswith("_") and not definition.name.startswith("__")
         is_handed_on = definition.node in handed_on(definition.module.tree)
-        others = self.other_floats
-        may_differ = others.are_anywhere() if is_handed_on else others.may_reach(definition)
         found = {}
         for name, value in assumed.items():
             given = self._given.get(definition, {}).get(name)
@@ -305,7 +303,7 @@ class ParameterKinds:
             is_unknown = is_handed_on or (
                 given is not None and dtypes is None
             )  # somebody in view gives what is not known
-            if is_unknown and (may_differ or not is_shown):
+            if is_unknown and (self.other_floats.are_about or not is_shown):
                 found[name] = _opened(value)
             elif is_private and dtypes:
                 found[name] = of_dtypes(value, dtypes)
