@@ -357,3 +357,10 @@ def test_what_is_given_whole_numbers_is_not_taken_for_a_float_whatever_is_done_w
     assert returned(tmp_path, code.format("''")) == [{"float16"}]
     assert returned(tmp_path, code.format("'>>> f(torch.tensor([1, 2]))'")) != [{"float16"}]
     assert returned(tmp_path, code.format("''") + "def g():\n    return f(torch.arange(3))\n")[0] != {"float16"}
+
+
+@pytest.mark.parametrize("method", ["clip", "clamp"])
+def test_a_bound_may_be_a_number_that_lifts_whole_numbers(tmp_path: Path, method: str) -> None:
+    code = f"def f(n, low):\n    return torch.arange(n, dtype=torch.int64).{method}(low)\n"
+    assert returned(tmp_path, code) == [None]
+    assert returned(tmp_path, f"def f(x):\n    return x.exp().{method}(0, 1)\n") == [{"float16"}]

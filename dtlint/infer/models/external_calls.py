@@ -106,6 +106,7 @@ def _is_exception(name: str) -> bool:
 
 def _by_table(ctx: Context, name: str, arguments: Arguments) -> Value | None:
     """The operator table's answer: where an operand may be no tensor, it is taken for one."""
+    name = canonical(name)  # methods have second names, too
     if not is_op(name):
         return None
     args = [as_operand(ctx, value) for value in arguments.args]
