@@ -276,7 +276,7 @@ def _imported(
     root: Path, group: Sequence[Path], outlines: Mapping[Path, Outline], beside: Sequence[Path], disk: Disk
 ) -> set[Path]:
     """The files of the project that those below a root import by name."""
-    # All as text: Paths for thousands of names cost ten times as much.
+    # As text: of thousands of names few are files, and only these are worth a Path.
     roots = [str(folder) for folder in (root, *beside)]
     named: dict[tuple[str, str], list[str]] = {}
     found: set[str] = set()

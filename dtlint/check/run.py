@@ -79,9 +79,9 @@ def run(
     Raises:
         ConfigError: the settings of one of the files are wrong; no file was checked then.
     """
-    every = list(jobs_of(files, settings_for, rules))
-    glanced_at = set(_spread([job.path for job in every])) if glance else set()
-    jobs: Sequence[Job] = [replace(job, glance=job.path in glanced_at) for job in every]
+    jobs: Sequence[Job] = list(jobs_of(files, settings_for, rules))
+    glanced_at = set(_spread([job.path for job in jobs])) if glance else set()
+    jobs = [replace(job, glance=job.path in glanced_at) for job in jobs]
     disk = Disk()
     project = known_findings(jobs, rules, disk, cache)
     jobs = _with_reported(jobs, project)

@@ -70,6 +70,7 @@ def _checked(
     workers: int | None,
     project: Sequence[Job] | None,
 ) -> tuple[dict[Path, Result], ProjectFindings | None]:
+    """The result of each job; and what is found by reading the programs of a project, where one is given and its process lives."""
     count = min(workers or _cores(), max(len(jobs) // SHARE, 1))
     enabled = {code for job in (*jobs, *(project or ())) for code in job.codes}
     rules = {code: rule for code, rule in rules.items() if code in enabled}

@@ -164,18 +164,15 @@ class Form:
         """The parameters that take operands, in order."""
         return tuple(parameter for parameter in self.parameters if parameter.is_slot)
 
-    def kinds_at(self, place: int | str) -> str | None:
-        """The operands that an argument may be, by its position or its name, as of a `Parameter`; None where there is no such
-        argument."""
+    def kinds_at(self, place: int | str) -> frozenset[str] | None:
+        """The operands that an argument may be, by its position or its name: "t", "T", "n" and "d" as in a `Parameter`; None
+        where there is no such argument."""
         if isinstance(place, str):
             found = self._by_name.get(place)
-        elif self._spread is not None and place >= self._spread:
-            found = self._spread if self._spread == self._places - 1 else min(place, self._places)
         else:
-            found = place
-        if found is None or (not isinstance(place, str) and found >= self._places):
-            return None
-        return self.parameters[found].kinds
+            last = self._places - 1
+            found = min(place, last) if place <= last or self._spread == last else None
+        return None if found is None else _OPERANDS & frozenset(self.parameters[found].kinds)
 
     def bind(self, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> Bound | None:
         """The arguments by parameter, or None when the call is not of this form."""

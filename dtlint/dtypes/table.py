@@ -58,7 +58,6 @@ class Outcome:
         return tuple(item if isinstance(item, str) else None for item in self.result)
 
 
-_OPERANDS: Final = frozenset("tTnd")
 _OF_CPU: Final = re.compile(r"not implemented for|[Nn]ot supported|Unsupported|(?i:\bcpu)")
 UNKNOWN_OUTCOME: Final = Outcome(known=False)
 
@@ -123,12 +122,12 @@ class Table:
         return tuple(one.form for one in self._form_rules(op))
 
     def kinds_at(self, op: str, place: int | str) -> frozenset[str] | None:
-        """What an argument of an op may be in any of its forms, as of a `Parameter`: empty where it is never an operand; None
+        """The operands that an argument of an op may be in any of its forms, as of a `Form`: empty where it is never one; None
         where no form has such an argument."""
         question = op, place
         if question not in self._kinds:
             found = [kinds for form in self.forms(op) if (kinds := form.kinds_at(place)) is not None]
-            self._kinds[question] = frozenset("".join(found)) & _OPERANDS if found else None
+            self._kinds[question] = frozenset().union(*found) if found else None
         return self._kinds[question]
 
     def rules(self, op: str) -> tuple[_Rule | None, ...]:

@@ -6,7 +6,7 @@ Each SRC is a directory of Python files, such as an unpacked wheel, or a file. T
 dtypes of most tensors are known. Of the ops that were asked with a first operand of one dtype, and did not raise, it prints how
 often the result has no dtype, the most frequent first, with the arguments that were given: `?` is what may be anything, `T` a
 tensor of unknown dtype. Where these decide the dtype in torch, nothing can be known; where they do not, a model or the operator
-table lacks something: `T['float16'], ?` of `torch.sum` was the whole of unannotated code with a `dim`.
+table lacks something: `torch.sum` of a half tensor and `?` is `x.sum(dim)` for any `dim`, and half all the same.
 """
 
 from __future__ import annotations

@@ -151,6 +151,28 @@ def test_an_unknown_argument_that_decides_nothing_hinders_nothing() -> None:
     assert call("torch.zeros_like", HALF, device=UNKNOWN) == "float16"
 
 
+@pytest.mark.parametrize(
+    ("op", "place", "kinds"),
+    [
+        ("torch.sum", 1, ""),
+        ("torch.sum", "dtype", "d"),
+        ("torch.sum", 9, None),
+        ("torch.clamp", "min", "tn"),
+        ("torch.Tensor.permute", 5, ""),
+        ("torch.nn.functional.conv2d", 2, "t"),
+        ("torch.nn.functional.pad", "axis", None),
+    ],
+)
+def test_which_arguments_are_operands(op: str, place: int | str, kinds: str | None) -> None:
+    assert load().kinds_at(op, place) == (None if kinds is None else frozenset(kinds))
+
+
+def test_an_unknown_option_decides_nothing_where_all_that_were_seen_agree() -> None:
+    pad = "torch.nn.functional.pad"
+    assert load().call(pad, (HALF, [1, 1]), {"mode": UNKNOWN}).dtype == "float16"
+    assert not load().call(pad, (("bool", 2), [1, 1]), {"mode": UNKNOWN}).known  # which two of the modes refuse
+
+
 def test_autocast_policies_by_device() -> None:
     table = load()
     assert table.autocast("cuda", "torch.matmul") == "lower"

@@ -1,4 +1,4 @@
-"""Are floats of another dtype than the assumed one about in a file? Then what is not known in it may be of that dtype.
+"""Does a file make floats of another dtype than the assumed one? Then what is not known in it may be of that dtype.
 
 Where such floats go to is not followed: through attributes, containers, callbacks and other objects they may reach any function.
 """
@@ -32,8 +32,8 @@ class OtherFloats:
     def __init__(self, assumed: str) -> None:
         self._others = FLOATING - {assumed}
         self.are_about = False
-        """Has a function made floats of another dtype, or got any from elsewhere? Those that an object begins with are known,
-        and were cast with it."""
+        """Has a function made floats of another dtype, or got data from elsewhere? Constructors aside: the dtypes of what an
+        object begins with are known."""
 
     def expression(self, value: Value, function: FunctionDefinition | None) -> bool:
         """A function has evaluated an expression. Is it the first that shows such floats?"""

@@ -205,6 +205,7 @@ class ParameterKinds:
         self._in_examples: dict[ast.AST, dict[str, frozenset[str]]] = {}
         """By function the dtypes of what examples give to its parameters."""
         self.other_floats = OtherFloats(dtype)
+        """Whether what is not known may be of another dtype."""
 
     def assumed(
         self,
@@ -300,9 +301,8 @@ class ParameterKinds:
             dtypes = None if given is None else _dtypes(given)
             is_given_whole = self._is_given_whole(definition, name)
             is_shown = shown[name] <= FLOATING and not is_given_whole
-            is_unknown = is_handed_on or (
-                given is not None and dtypes is None
-            )  # somebody in view gives what is not known
+            # Somebody in view gives what is not known, or may do so.
+            is_unknown = is_handed_on or (given is not None and dtypes is None)
             if is_unknown and (self.other_floats.are_about or not is_shown):
                 found[name] = _opened(value)
             elif is_private and dtypes:

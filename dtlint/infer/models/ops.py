@@ -122,7 +122,7 @@ def ask(
 
 
 def _as_taken(op: str, place: int | str, value: Value) -> Value:
-    """An argument of which nothing is known but what decides its dtype if it is a tensor, where the op takes none: `x.sum(dim)`."""
+    """An argument that might be a tensor, where the op takes none, as `dim` of `x.sum(dim)`: then it is a number."""
     if not isinstance(value, (Tensor, Unknown)) or (value.dtypes is None and value.symbol is None):
         return value
     kinds = load().kinds_at(op, place)
