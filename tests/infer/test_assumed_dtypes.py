@@ -364,3 +364,8 @@ def test_a_bound_may_be_a_number_that_lifts_whole_numbers(tmp_path: Path, method
     code = f"def f(n, low):\n    return torch.arange(n, dtype=torch.int64).{method}(low)\n"
     assert returned(tmp_path, code) == [None]
     assert returned(tmp_path, f"def f(x):\n    return x.exp().{method}(0, 1)\n") == [{"float16"}]
+
+
+def test_one_tensor_that_einops_packs_is_shown_by_what_is_done_with_the_packed_one(tmp_path: Path) -> None:
+    code = "def f(q):\n    q, shapes = pack([q], '* n d')\n    return q.softmax(-1)\n"
+    assert returned(tmp_path, f"from einops import pack\n\n{code}") == [{"float16"}]

@@ -37,7 +37,10 @@ def _subject(ctx: Context, value: Value | None, arguments: Arguments) -> Value:
     if isinstance(given, (Tuple, Ref)):
         items = ctx.semantics.items(ctx, given, arguments.node)
         held = items.items if isinstance(items, Tuple) else (items.item,) if isinstance(items, Many) else ()
-        given = join_all(plain_tensors.plain(ctx, one) for one in held) or TOP
+        plain = [plain_tensors.plain(ctx, one) for one in held]
+        if isinstance(items, Tuple) and len(plain) == 1:
+            return plain[0]
+        given = join_all(plain) or TOP
         if isinstance(given, Tensor) and (given.dtypes is None or len(given.dtypes) > 1):
             return Tensor()
     return given
