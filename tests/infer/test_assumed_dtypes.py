@@ -369,3 +369,38 @@ def test_a_bound_may_be_a_number_that_lifts_whole_numbers(tmp_path: Path, method
 def test_one_tensor_that_einops_packs_is_shown_by_what_is_done_with_the_packed_one(tmp_path: Path) -> None:
     code = "def f(q):\n    q, shapes = pack([q], '* n d')\n    return q.softmax(-1)\n"
     assert returned(tmp_path, f"from einops import pack\n\n{code}") == [{"float16"}]
+
+
+def test_what_sizes_a_layer_is_a_number(tmp_path: Path) -> None:
+    code = (
+        "class Scores(nn.Module):\n"
+        "    def __init__(self, dim, heads=8, base=10000):\n"
+        "        super().__init__()\n"
+        "        self.to_q = nn.Linear(dim, dim * heads)\n"
+        "        self.scale = dim ** -0.5\n"
+        "        self.register_buffer('frequencies', base ** -torch.linspace(0, 1, heads))\n"
+        "    def forward(self, x):\n"
+        "        return self.to_q(x) * self.scale\n"
+        "    def positions(self):\n"
+        "        return self.frequencies\n"
+    )
+    assert returned(tmp_path, code) == [{"float16"}, {"float16"}]
+
+
+def test_what_is_a_number_by_default_is_one_or_a_tensor_of_the_assumed_dtype(tmp_path: Path) -> None:
+    code = "def f(x, temperature=1.0, shift=(0.5, 1)):\n    low, high = shift\n    return x.softmax(-1) / temperature + low\n"
+    assert returned(tmp_path, code) == [{"float16"}]
+    other = code + "def g(x):\n    return f(x, torch.ones(3, dtype=torch.float64))\n"
+    assert returned(tmp_path, other)[0] != {"float16"}
+
+
+def test_a_layer_of_the_name_of_a_method_of_tensors_takes_a_tensor(tmp_path: Path) -> None:
+    code = (
+        "class Block(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.norm = nn.LayerNorm(8)\n"
+        "    def forward(self, x):\n"
+        "        return self.norm(x)\n"
+    )
+    assert returned(tmp_path, code) == [{"float16"}]

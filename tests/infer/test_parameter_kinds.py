@@ -8,7 +8,9 @@ import pytest
 
 from dtlint.infer.interproc.parameter_kinds import Kind, kinds_in
 
-IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch.nn.functional import gelu\n\n\n"
+IMPORTS = (
+    "import torch\nimport torch.nn.functional as F\nfrom torch import nn\nfrom torch.nn.functional import gelu\n\n\n"
+)
 
 
 def kind(body: str, more: str = "", parameters: str = "x, y") -> Kind:
@@ -74,8 +76,19 @@ def test_what_is_looked_up_by_or_asked_is_whole(body: str) -> None:
 
 
 def test_numbers_and_options_are_something_else() -> None:
-    assert kind("return torch.zeros(x)") is Kind.OTHER
     assert kind("return y.to(device=x)") is Kind.OTHER
+    assert kind("return y.sum(x)") is Kind.OTHER
+    assert kind("return torch.zeros(x)") is Kind.NUMBER
+    assert kind("return y.sum(x - 1)") is Kind.OPERAND
+    assert kind("return y.sum(x) * x") is Kind.NUMBER
+    assert kind("return nn.Linear(x * 2, 4)") is Kind.NUMBER
+    assert kind("return nn.LayerNorm(x, eps=y)") is Kind.OPEN
+    assert kind("return nn.Linear(x, 4) if isinstance(x, int) else x") is Kind.OTHER
+
+
+def test_a_method_of_the_object_is_none_of_a_tensor() -> None:
+    assert kind("return self.norm(x)") is Kind.OPEN
+    assert kind("return layer.norm(x) + x.sqrt()") is Kind.FLOATING
 
 
 def test_what_is_passed_on_is_what_it_is_taken_for() -> None:

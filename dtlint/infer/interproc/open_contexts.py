@@ -407,8 +407,10 @@ class OpenContexts(Recorder):
             if not self._with_callees:
                 bound |= self._with_indices(ctx, definition, receiver, bound)
             engine: Engine = ctx.semantics  # type: ignore[assignment]
-            if self._operands_are_tensors:
+            if self._operands_are_tensors or (self._asks_for_certain_kinds and of_numbers):
                 bound |= numbers(definition, bound)
+            elif self._asks_for_certain_kinds and self._kinds is not None:
+                bound |= self._kinds.scaled_by(definition, numbers(definition, bound))
             operands = as_operands(definition, bound) if self._operands_are_tensors and not of_numbers else {}
             function = Function(definition, outer)
             summary = engine.calls.openly(ctx, function, bound | operands, _apart(ctx, definition, receiver))
@@ -514,7 +516,10 @@ class OpenContexts(Recorder):
             of_numbers: are these mostly numbers? Then those alone are tensors that are shown to be.
         """
         kinds = None if of_numbers and self._asks_for_certain_kinds else self._kinds
-        return open_parameters(ctx, definition, kinds, self._believes_masks, of_numbers=of_numbers)
+        shows_numbers = self._kinds is not None or not self._with_callees
+        return open_parameters(
+            ctx, definition, kinds, self._believes_masks, of_numbers=of_numbers, shows_numbers=shows_numbers
+        )
 
     def _by_signature(self, ctx: Context, function: Function, bound: dict[str, Value]) -> Value | None:
         """What a call gives by the function's signature; None where it is to be followed, for it tells of dtypes, or is part

@@ -23,11 +23,12 @@ from dtlint.infer.domain.values import (
     ProjectClass,
     Symbol,
     Tensor,
+    Tuple,
     Unknown,
     Value,
     choices,
 )
-from dtlint.infer.interproc.parameter_kinds import Kind, ParameterKinds, kinds_by_use
+from dtlint.infer.interproc.parameter_kinds import Kind, ParameterKinds, kinds_by_use, told_apart
 from dtlint.infer.interproc.signatures import parameter_key
 from dtlint.infer.interproc.tensor_use import used_as_tensors
 from dtlint.infer.semantics.annotations import declared_in, holds_no_tensor, is_declared
@@ -62,6 +63,7 @@ def open_parameters(
     believes_masks: bool = True,
     *,
     of_numbers: bool = False,
+    shows_numbers: bool = False,
 ) -> dict[str, Value]:
     """The parameters of a function, as anybody may give them.
 
@@ -69,6 +71,7 @@ def open_parameters(
         kinds: which of them have a certain dtype under an assumption.
         believes_masks: is a parameter that is declared as BoolTensor bool? Programs write that for masks of integers, too.
         of_numbers: are those that are not shown to be tensors taken for numbers?
+        shows_numbers: are those numbers that the function uses as sizes and rates?
     """
     given = definition.node.args
     defaults = definition.defaults or {}
@@ -76,6 +79,7 @@ def open_parameters(
     is_method = definition.owner is not None and "staticmethod" not in definition.decorators
     others = named[is_method:]  # than the receiver, whose methods say nothing of tensors
     contracted = _contracted(definition)
+    by_use = kinds_by_use(definition) if shows_numbers else {}
     found: dict[str, Value] = {}
     for one in named:
         default = defaults.get(one.arg)
@@ -89,6 +93,8 @@ def open_parameters(
         if value is None:
             number = isinstance(default, Const) and default.value is not None
             value = TOP if number or holds_no_tensor(one.annotation) else Unknown(None, symbol)
+            if by_use.get(one.arg) is Kind.NUMBER and one.annotation is None:
+                value = _NUMBER
         value = contracted.get(one.arg, value)
         category = None if default is None else category_of(default)
         if isinstance(value, Number) and category is not None:
@@ -127,13 +133,25 @@ def _contracted(definition: FunctionDefinition) -> dict[str, Value]:
 
 
 def numbers(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:
-    """The parameters without a declaration that are numbers unless somebody says otherwise, as epsilons are."""
+    """The parameters without a declaration that are numbers unless somebody says otherwise, as epsilons are, or several of
+    them."""
     found: dict[str, Value] = {}
     for name, default in (definition.defaults or {}).items():
-        if bound.get(name) == TOP and isinstance(default, Const) and type(default.value) in (bool, int, float):
-            whole = join(Number(Category.INTEGER), Number(Category.FLOAT))
-            found[name] = Number(Category.BOOL) if isinstance(default.value, bool) else whole
+        if isinstance(default, Tuple) and default.items and all(map(_is_number, default.items)):
+            if type(bound.get(name)) is Unknown and name not in told_apart(definition.node):
+                found[name] = Many(_NUMBER)
+        elif _is_number(default) and bound.get(name) == TOP:
+            found[name] = _NUMBER
+        elif isinstance(default, Const) and type(default.value) is bool and bound.get(name) == TOP:
+            found[name] = Number(Category.BOOL)
     return found
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Const) and type(value.value) in (int, float)
+
+
+_NUMBER = join(Number(Category.INTEGER), Number(Category.FLOAT))
 
 
 def as_operands(definition: FunctionDefinition, bound: MappingOf[str, Value]) -> dict[str, Value]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import at_least, join, join_all
-from dtlint.infer.domain.values import Tensor, Union, Unknown, Value, choices
+from dtlint.infer.domain.values import Const, Number, Tensor, Union, Unknown, Value, choices
 from dtlint.infer.interproc.handed_on import handed_on
 from dtlint.infer.interproc.misuses import WHOLE, kinds_by_reading, of_dtypes
 from dtlint.infer.interproc.other_floats import OtherFloats
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dtlint.infer.interproc.misuses import Misuses
 from dtlint.infer.interproc.parameter_uses import Passed
 
-__all__ = ["Kind", "ParameterKinds", "kinds_by_use", "kinds_in"]
+__all__ = ["Kind", "ParameterKinds", "kinds_by_use", "kinds_in", "told_apart"]
 
 
 class Kind(Enum):
@@ -48,8 +48,10 @@ class Kind(Enum):
     """Nothing shows what it is."""
     WHOLE = auto()
     """Whole numbers: an index, a mask, a target, a length."""
+    NUMBER = auto()
+    """A number: a size, a rate."""
     OTHER = auto()
-    """A number, a dtype, a device."""
+    """A dtype, a device, a dimension or several."""
 
     @property
     def is_tensor(self) -> bool:
@@ -59,10 +61,11 @@ class Kind(Enum):
     @property
     def may_be_floating(self) -> bool:
         """May it be a floating tensor?"""
-        return self not in (Kind.WHOLE, Kind.OTHER)
+        return self not in (Kind.WHOLE, Kind.NUMBER, Kind.OTHER)
 
 
 _NO_TENSORS = frozenset({Use.NUMBER, Use.OPTION, Use.SETTING})
+_NO_NUMBERS = frozenset({Use.OPTION, Use.TENSOR, Use.TOLD_APART})
 _INDEX_OR_MASK = frozenset({"int64", "bool"})
 _MOST_CALLS = 3
 """How far a parameter is followed that is passed on and on."""
@@ -95,8 +98,11 @@ def _kinds(function: FunctionNode, tree: ast.Module, calls: int) -> Mapping[str,
 
 
 def _kind(used: set[Use], is_among_numbers: bool) -> Kind:
-    if not used.isdisjoint(_NO_TENSORS) or (is_among_numbers and Use.ARITHMETIC in used):
-        return Kind.OTHER
+    if Use.SETTING in used and not used.isdisjoint({Use.TENSOR, Use.FLOATING}):
+        used = used - {Use.SETTING}  # `layer.norm(x)` is a call of a layer
+    is_number = Use.NUMBER in used or {Use.SETTING, Use.OPERAND} <= used
+    if is_number or not used.isdisjoint(_NO_TENSORS) or (is_among_numbers and Use.ARITHMETIC in used):
+        return Kind.NUMBER if is_number and used.isdisjoint(_NO_NUMBERS) else Kind.OTHER
     if Use.WHOLE in used:
         return Kind.WHOLE
     is_tensor = Use.TENSOR in used or {Use.OPERAND, Use.PLACED} <= used
@@ -109,8 +115,6 @@ def _either(own: Kind, taken: Kind) -> Kind:
     """What a parameter is that a function takes for one thing, and another that it is passed on to for another."""
     if own is Kind.TENSOR:
         return taken if taken in (Kind.FLOATING, Kind.WHOLE) else own
-    if taken is Kind.OTHER and own is Kind.OPERAND:
-        return Kind.OTHER
     return taken
 
 
@@ -169,7 +173,7 @@ def _torch_names(tree: ast.Module) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def _told_apart(function: FunctionNode) -> frozenset[str]:
+def told_apart(function: FunctionNode) -> frozenset[str]:
     """The parameters of a function of which it asks what kind of thing they are."""
     return frozenset(name for name, used in uses_of_parameters(function).of.items() if Use.TOLD_APART in used)
 
@@ -271,6 +275,22 @@ class ParameterKinds:
             if one is not None
         )
 
+    def scaled_by(self, definition: FunctionDefinition, numbers: Mapping[str, Value]) -> dict[str, Value]:
+        """The parameters that are numbers unless somebody gives a tensor, which has the assumed dtype, or that of the calls in
+        view."""
+        found = {}
+        by_use = kinds_by_use(definition)
+        for name, number in numbers.items():
+            if not by_use.get(name, Kind.OPEN).may_be_floating:
+                found[name] = number
+                continue
+            given = self._given.get(definition, {}).get(name, number)
+            is_known = all(isinstance(one, (Const, Number)) or _dtypes(one) for one in choices(given))
+            if is_known or not self.other_floats.are_about:
+                known = given if is_known else number
+                found[name] = join_all((number, known, Tensor(self.floating))) or number
+        return found
+
     def certain(
         self,
         definition: FunctionDefinition,
@@ -292,7 +312,7 @@ class ParameterKinds:
         if entry not in self._shown:
             self._shown[entry] = kinds_by_reading(assumed, self.floating, settled, read)
         shown, tensors = self._shown[entry]
-        told_apart = _told_apart(definition.node)
+        apart = told_apart(definition.node)
         is_private = definition.name.startswith("_") and not definition.name.startswith("__")
         is_handed_on = definition.node in handed_on(definition.module.tree)
         found = {}
@@ -312,7 +332,7 @@ class ParameterKinds:
                 and ((dtypes and dtypes <= FLOATING) or self._is_floating_in_examples(definition, name))
             ):
                 more = dtypes & FLOATING if dtypes and dtypes <= FLOATING else frozenset()
-                is_tensor = name in tensors and name not in told_apart  # a tuple may become one in the function
+                is_tensor = name in tensors and name not in apart  # a tuple may become one in the function
                 found[name] = of_dtypes(value, self.floating | more, as_tensor=is_tensor)
             else:
                 whole = WHOLE if shown[name] <= FLOATING else frozenset()  # which it is given all the same

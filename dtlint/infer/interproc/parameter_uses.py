@@ -12,6 +12,7 @@ from dtlint.dtypes.dtype import COMPLEX, FLOATING
 from dtlint.dtypes.table import load
 from dtlint.infer.domain.values import Many, Tensor, Tuple, Value
 from dtlint.infer.models import catalogue
+from dtlint.infer.models.layer_arguments import NUMBERS, taken_by
 from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.registry import MODELS
 from dtlint.infer.models.table_answers import Operand, Question, Refusal, table_answer
@@ -128,7 +129,7 @@ def uses_of_parameters(function: FunctionNode, torch_names: tuple[tuple[str, str
                 found.of[name].add(use)
 
     for node in inside:
-        note(Use.NUMBER, _numbers(node))
+        note(Use.NUMBER, _numbers(node, roots))
         note(Use.WHOLE, _whole(node))
         note(Use.TOLD_APART, _asked_for(node))
         note(Use.SETTING, (one.id for one in _settings(node, roots) if id(one) in known))
@@ -177,6 +178,8 @@ def _as_tensors(node: ast.AST, roots: Mapping[str, str]) -> Iterator[tuple[Use, 
     if not isinstance(node, ast.Call):
         return
     op = _function_of_torch(node, roots)
+    if op is not None and op.rpartition(".")[0] == "torch.nn":
+        return  # the constructor of a layer
     if op is not None:
         names = [(place, one) for place, one in enumerate(node.args[:2]) if isinstance(one, ast.Name)]
         if names and is_op(op):
@@ -192,7 +195,7 @@ def _as_tensors(node: ast.AST, roots: Mapping[str, str]) -> Iterator[tuple[Use, 
     if not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name):
         return
     attribute, receiver = node.func.attr, node.func.value
-    if not is_of_tensors(attribute):
+    if not is_of_tensors(attribute) or receiver.id in _OBJECTS:
         return
     yield Use.OPERAND, receiver
     by_dimension = any(word.arg in ("dim", "keepdim") for word in node.keywords)
@@ -214,7 +217,8 @@ def _settings(node: ast.AST, roots: Mapping[str, str]) -> Iterator[ast.Name]:
         return
     op, first = _function_of_torch(node, roots), 0
     if op is None and isinstance(node.func, ast.Attribute) and is_of_tensors(node.func.attr):
-        op, first = f"torch.Tensor.{node.func.attr}", 1
+        is_of_object = isinstance(node.func.value, ast.Name) and node.func.value.id in _OBJECTS
+        op, first = None if is_of_object else f"torch.Tensor.{node.func.attr}", 1
     if op is None or not is_op(op) or any(isinstance(one, ast.Starred) for one in node.args):
         return
     given: list[tuple[int | str, ast.expr]] = [*enumerate(node.args, first)]
@@ -222,6 +226,10 @@ def _settings(node: ast.AST, roots: Mapping[str, str]) -> Iterator[ast.Name]:
     for place, value in given:
         if isinstance(value, ast.Name) and load().kinds_at(op, place) == frozenset():
             yield value
+
+
+_OBJECTS = frozenset({"self", "cls"})
+"""What methods are of: `self.norm(x)` is a call of a layer of the module."""
 
 
 def _answer(op: str, *options: object) -> Value | Refusal:
@@ -309,12 +317,19 @@ def _asked_for(node: ast.AST) -> Iterator[str]:
         yield from (one.id for one in (node.value,) if isinstance(one, ast.Name))
 
 
-def _numbers(node: ast.AST) -> Iterator[str]:
+def _numbers(node: ast.AST, roots: Mapping[str, str]) -> Iterator[str]:
     """The variables that a node takes for numbers: sizes, bounds of a range."""
-    if not isinstance(node, ast.Call) or _last(node.func) not in _FACTORIES:
+    if not isinstance(node, ast.Call):
         return
-    for one in (*node.args, *(word.value for word in node.keywords if word.arg not in _OPTIONS)):
-        yield from _within_arithmetic(one)
+    if _last(node.func) in _FACTORIES:
+        for one in (*node.args, *(word.value for word in node.keywords if word.arg not in _OPTIONS)):
+            yield from _within_arithmetic(one)
+        return
+    package, _, layer = (_function_of_torch(node, roots) or "").rpartition(".")
+    if package == "torch.nn":
+        given = [*zip(taken_by(layer), node.args, strict=False), *((word.arg, word.value) for word in node.keywords)]
+        for name, value in given:
+            yield from _within_arithmetic(value) if name in NUMBERS else ()
 
 
 def _whole(node: ast.AST) -> Iterator[str]:

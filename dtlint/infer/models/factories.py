@@ -399,7 +399,7 @@ def _category(value: Value) -> Category | None:
             return Category.FLOAT
         return Category.INTEGER if not value.dtypes & (FLOATING | COMPLEX) else None
     found = {category_of(one) for one in choices(value)}
-    return max(one for one in found if one is not None) if found and None not in found else None
+    return found.pop() if len(found) == 1 else None
 
 
 @model("torch.randint")

@@ -9,7 +9,7 @@ from dtlint.infer.domain.values import NONE, TOP, Const, Value
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments
 
-__all__ = ["DTYPE_PLACES", "buffers_of", "parameters_of", "settings_of"]
+__all__ = ["DTYPE_PLACES", "NUMBERS", "buffers_of", "parameters_of", "settings_of", "taken_by"]
 
 _CONVOLUTION = "in_channels out_channels kernel_size stride padding dilation groups bias padding_mode device dtype"
 _TRANSPOSED = (
@@ -80,10 +80,23 @@ _TWO = ("Linear", "LazyLinear", "Bilinear", *(name for name in _TAKES if "Conv" 
 _RECURRENT = ("LSTM", "GRU", "RNN")
 _CELLS = ("LSTMCell", "GRUCell", "RNNCell")
 
+NUMBERS = frozenset(
+    {"in_features", "out_features", "in1_features", "in2_features", "in_channels", "out_channels", "groups", "d_model"}
+    | {"num_features", "num_groups", "num_channels", "num_embeddings", "num_layers", "num_heads", "num_parameters"}
+    | {"num_encoder_layers", "num_decoder_layers", "embedding_dim", "embed_dim", "input_size", "hidden_size", "nhead"}
+    | {"dim_feedforward", "dropout", "p", "eps", "layer_norm_eps", "momentum"}
+)
+"""Those of a layer's arguments that are a number each, and no tuple of them."""
+
+
+def taken_by(layer: str) -> list[str]:
+    """The names of what a constructor takes by position, as far as they are known."""
+    return _TAKES.get(layer, "").split()
+
 
 def settings_of(layer: str, arguments: Arguments) -> dict[str, Value]:
     """What a constructor is given, by name."""
-    named = dict(zip(_TAKES.get(layer, "").split(), arguments.args, strict=False))
+    named = dict(zip(taken_by(layer), arguments.args, strict=False))
     place = DTYPE_PLACES.get(layer, len(arguments.args))
     if place < len(arguments.args):
         named["dtype"] = arguments.args[place]
