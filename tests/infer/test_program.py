@@ -197,6 +197,15 @@ PROGRAMS = {
             + n
         )
     """,
+    "a module that is compiled and put in the place of its forward runs what its class defines": """
+        class Net(nn.Module):
+            def forward(self, x):
+                return x.double()
+        net = Net()
+        net.forward = torch.compile(net)
+        y = net(torch.ones(2))  # float64
+        y.sum()
+    """,
     "a method that is put in the place of another may be run wherever that is": """
         class Layer(nn.Module):
             def forward(self, x):

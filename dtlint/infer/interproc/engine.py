@@ -238,6 +238,9 @@ class Engine:
             return self.call(ctx, Function(own.definition, own.frame, callee), arguments)
         if kind.definition.inherits("torch.nn.Module") is not False or own is None:
             forward = self.attribute(ctx, callee, "forward", arguments.node)
+            if forward == callee:  # `net.forward = torch.compile(net)`, which runs what the class defines
+                own = class_attribute(ctx, kind.definition.order, "forward")
+                forward = Function(own.definition, own.frame, callee) if isinstance(own, Function) else TOP
             if forward is not None and forward != TOP:
                 run = forward
                 return hooks.around(ctx, callee, arguments, lambda given: self.call(ctx, run, given))

@@ -378,9 +378,10 @@ def _asked(
     as_given = _are_as_given((*args, *keywords.values()))
     operands = tuple(_operand(value, as_given) for value in (*args, *keywords.values()))
     device = shapes.device_of_operands(args, keywords)
-    if device is None and op.startswith("torch.nn."):  # torch raises for a layer and its input on two devices
-        given = (*args, *keywords.values())
-        device = shapes.device_of_operands([one for one in given if isinstance(one, Tensor) and one.device], {})
+    if (
+        device is None and args and op.startswith("torch.nn.")
+    ):  # torch raises for weights on another device than the input
+        device = shapes.device_of_operands(args[:1] if op.startswith("torch.nn.functional.") else args[-1:], {})
     regions = _region_for(region, device)
     return table_answer(Question(op, operands, tuple(keywords), regions, defaults, device))
 
