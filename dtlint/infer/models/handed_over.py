@@ -53,8 +53,8 @@ def supposed(ctx: Context) -> frozenset[str]:
 
 
 def beside_known(ctx: Context, op: str, args: Sequence[Value]) -> Sequence[Value]:
-    """The operands of an op, those of which nothing is known of the dtype of the floating tensor that they meet; and with
-    dimensions, unless they are known to have none."""
+    """The operands of an op, those of which nothing is known of the dtype of the floating tensor that they meet, and with
+    dimensions. One that is known to be of another dtype may be a number that was made a tensor."""
     name = op.rpartition(".")[2].strip("_")
     if name in _ALIKE and len(args) > 1 and supposed(ctx):
         args = [*(Tensor() if one == TOP else one for one in args[:2]), *args[2:]]
@@ -77,6 +77,8 @@ def _completed(value: Tensor, dtypes: frozenset[str] | None) -> Tensor:
     rank = -1 if value.rank is None else value.rank
     if _is_open(value.dtypes) and dtypes is not None:
         return Tensor(dtypes, None, rank, value.range, value.device, value.extra)
+    if value.dtypes is not None and value.dtypes != dtypes:
+        return value
     return Tensor(value.dtypes, value.symbol, rank, value.range, value.device, value.extra)
 
 
