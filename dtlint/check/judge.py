@@ -141,7 +141,12 @@ def _under(
     if usual is not None:
         usually = _suspected(usual, rules, source, judged)
         known = {(one.rule.code, one.finding.node) for one in usually if not one.finding.conditional}
-        found = {key: one for key, one in found.items() if key[:2] not in known}
+        raising = {one.finding.node for one in usually if consequence(one.rule, one.finding) is Verdict.RAISES}
+        found = {
+            key: one
+            for key, one in found.items()
+            if key[:2] not in known and not (key[1] in raising and "raises" in key[2])
+        }
     for name, assumed in read.items():
         verdicts: dict[ast.AST, list[Verdict]] = {}
         for shown in found.values():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dtlint.diagnostic import Severity
 from dtlint.dtypes.dtype import DTYPES, INTEGRAL
 from dtlint.infer.domain.interval import LANDMARKS
 from dtlint.infer.domain.values import Const, Tensor, Unknown
@@ -47,12 +49,11 @@ _RAISING = frozenset(
         "new_full",
         "fill",
         "index_fill",
-        "clamp",
-        "clamp_min",
-        "clamp_max",
     }
 )
 """Ops that raise for a finite number which the dtype of the tensor does not have."""
+_ON_CPU = "the CPU refuses it, and CUDA, which compares in float32, bounds nothing"
+"""What `clamp` does: `launch_clamp_scalar` takes the bounds as `opmath_t`, while the CPU casts them."""
 
 
 def put_beyond(facts: ModuleFacts, ops: frozenset[str]) -> Iterator[Finding]:
@@ -61,7 +62,8 @@ def put_beyond(facts: ModuleFacts, ops: frozenset[str]) -> Iterator[Finding]:
         text = _beyond(seen.what)
         if text is not None:
             help = "Ask `torch.finfo(x.dtype)` for a number that the dtype has, or compute in float32"
-            yield found(seen, text, help, casting_region(facts, seen, "float16"))
+            made = found(seen, text, help, casting_region(facts, seen, "float16"))
+            yield replace(made, severity=Severity.INFO) if text.endswith(_ON_CPU) else made
 
 
 def _name(operation: Operation) -> str:
@@ -77,9 +79,12 @@ def _beyond(operation: Operation) -> str | None:
     if name in ("mul", "div") and number is not None:
         return _scaled(number if name == "mul" else (1 / number if number else 0.0), tensor, operation, name)
     dtype = beyond(number, tensor)
-    if dtype is None or number is None:
+    device = getattr(tensor, "device", None)
+    if dtype is None or number is None or (name.startswith("clamp") and device == "cuda"):
         return None
     outcome = "this raises" if name in _RAISING else f"it becomes {'-' * (number < 0)}inf"
+    if name.startswith("clamp"):
+        outcome = "this raises" if device == "cpu" else _ON_CPU
     return f"{number:g} is beyond {dtype}, which ends at {largest(dtype)}: {outcome}"
 
 

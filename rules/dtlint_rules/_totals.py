@@ -80,6 +80,7 @@ _LAYERS = 16
 """What a module has of a kind, where that is not known."""
 _PARTS = frozenset({"items", "keys", "values", "parameters", "named_parameters", "children", "named_children"})
 """Methods of a dict and of a module: these hold few things."""
+_LOADER = "torch.utils.data.DataLoader"
 _OF_LAYERS = frozenset(f"torch.nn.{name}" for name in ("ModuleList", "ModuleDict", "Sequential", "ParameterList"))
 
 
@@ -93,25 +94,36 @@ def _loops(node: ast.AST, tree: ast.Module) -> Iterator[_Loop]:
 
 def _rounds(facts: ModuleFacts, loops: Sequence[_Loop]) -> float:
     """How often the body of loops in one another runs, as far as that is known; 0 where there are none."""
-    found = [math.inf if isinstance(loop, ast.While) else _length(facts, loop.iter) for loop in loops]
+    found = [_unknown(facts) if isinstance(loop, ast.While) else _length(facts, loop.iter) for loop in loops]
     return math.prod(found) if found else 0
+
+
+def _unknown(facts: ModuleFacts) -> float:
+    """How often a loop runs of which that is not known: in a program as often as it takes, and who writes a function for others
+    adds up what these give it, a handful mostly."""
+    return math.inf if facts.assumption is None else 1
 
 
 def _length(facts: ModuleFacts, node: ast.expr) -> float:
     """How much is looped over: the layers of a module, what is written out, a range up to a number; else any amount."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "range":
-            bounds = [one.value if isinstance(one, ast.Constant) else math.inf for one in node.args]
+            bounds = [one.value if isinstance(one, ast.Constant) else _unknown(facts) for one in node.args]
             return max((one for one in bounds if isinstance(one, (int, float))), default=math.inf)
         if node.func.id in ("enumerate", "zip", "reversed"):
             return min((_length(facts, one) for one in node.args), default=math.inf)
-        return math.inf
+        return _unknown(facts)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return _LAYERS if node.func.attr in _PARTS else math.inf
+        return _LAYERS if node.func.attr in _PARTS else _unknown(facts)
     items, value = facts.items(node), facts.value(node)
     if items is not None:
         return len(items)
-    return _LAYERS if isinstance(value, Ref) and value.address.kind in _OF_LAYERS else math.inf
+    if isinstance(value, Ref) and value.address.kind in _OF_LAYERS:
+        return _LAYERS
+    made = facts.around.definitions(node) if isinstance(node, ast.Name) else ()
+    is_list = any(isinstance(one, ast.arg) and one.annotation is None for one in made)  # rather than a tensor
+    is_data = isinstance(value, Tensor) and not is_list
+    return math.inf if is_data or (isinstance(value, Ref) and value.address.kind == _LOADER) else _unknown(facts)
 
 
 def _has_a_total_each(loop: _Loop, node: ast.AST) -> bool:

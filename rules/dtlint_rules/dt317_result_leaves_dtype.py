@@ -73,7 +73,7 @@ class ResultLeavesDtype(Rule):
         happened: dict[object, Sighting[Operation]] = {}
         every = sorted(facts.operations(), key=lambda one: (one.behind, bool(one.what.calls)))
         for seen in every:
-            if _is_departure(seen.what, assumed.inputs):
+            if _is_departure(seen.what, assumed.inputs) and not _is_given_numbers(facts.around.function(seen.node)):
                 happened.setdefault(seen.what.node, seen)
         told: set[ast.AST] = set()
         undone = {facts.around.function(one.node) for one in every if _narrows(one.what, assumed.inputs)}
@@ -89,6 +89,16 @@ class ResultLeavesDtype(Rule):
                     if not is_undone or _wider(found.what, assumed.inputs) is not None:
                         told.add(found.node)
                         yield _finding(found, assumed.inputs, result)
+
+
+def _is_given_numbers(function: ast.AST | None) -> bool:
+    """Is a function declared to be given nothing but numbers and texts? What it makes has no dtype of the caller's."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    given = function.args
+    named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    declared = [getattr(one.annotation, "id", None) for one in named]
+    return bool(named) and not given.vararg and not given.kwarg and set(declared) <= {"int", "float", "bool", "str"}
 
 
 def _wider(operation: Operation, dtype: str) -> Operand | None:
@@ -128,6 +138,8 @@ def _written(facts: ModuleFacts) -> dict[tuple[ast.AST, str], list[ast.expr]]:
     found: dict[tuple[ast.AST, str], list[ast.expr]] = {}
     for target in (one.node for one in facts.assignments()):
         if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            if isinstance(facts.value(target.value), Tensor):
+                continue  # it casts what is written into it
             statement = facts.around.parent(target)
             if isinstance(statement, ast.Assign):
                 found.setdefault((facts.around.scope(target), target.value.id), []).append(statement.value)

@@ -28,8 +28,8 @@ class ConstantOverflow(Rule):
     matter of DT401.
 
     ## Why it matters
-    float16 ends at 65504. `torch.full` and `clamp` raise for a number beyond that, while `torch.tensor`, arithmetic and
-    casts give inf. Of the integers, `torch.tensor([-1], dtype=torch.uint8)` is 255, without a word.
+    float16 ends at 65504. `torch.full`, and `clamp` on the CPU, raise for a number beyond that, while `torch.tensor`,
+    arithmetic and casts give inf. Of the integers, `torch.tensor([-1], dtype=torch.uint8)` is 255, without a word.
 
     ## Example
     ```python

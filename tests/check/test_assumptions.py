@@ -732,3 +732,84 @@ def test_a_private_method_that_is_given_nothing_gives_what_its_object_holds() ->
 @pytest.mark.parametrize("name", [*ASSUMPTIONS])
 def test_a_file_without_functions_of_its_own_is_read_under_each_assumption(name: str) -> None:
     assert found("import torch\n\nprint(torch.cuda.is_available(), torch.zeros(3))\n", name) == []
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def unravel(indices, shape):\n    return torch.unravel_index(indices, shape)",
+        "def noise(x, device=None):\n    if device is None:\n        device = 'cuda'\n    return torch.randn(4, device=device)",
+        "def draw(shape=torch.Size([])):\n    return torch.rand(shape).double().float()",
+        "def picture(array):\n    return torch.Tensor(array[:, :, None].transpose((2, 0, 1)))",
+        "def column(x):\n    if isinstance(x, list):\n        x = x[0]\n    return torch.tensor(x, dtype=torch.float)",
+    ],
+)
+def test_what_is_no_tensor_is_not_taken_for_a_floating_one(function: str) -> None:
+    assert found(f"import torch\n\n\n{function}\n", "half") == []
+
+
+def test_a_tensor_that_may_have_no_dimensions_is_not_said_to_promote() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+
+        class Attention(nn.Module):
+            def __init__(self, settings):
+                super().__init__()
+                self.query = nn.Linear(8, 8)
+                self.scaling = torch.sqrt(torch.as_tensor(settings["scale"]).float())
+
+            def forward(self, x):
+                scores = self.query(x) / self.scaling
+                return scores @ x.transpose(-1, -2)
+    """
+    assert found(text, "half") == []
+
+
+def test_what_numbers_alone_are_given_to_leaves_no_dtype() -> None:
+    text = """
+        import numpy as np
+        import torch
+
+
+        def positions(length: int, augment: bool):
+            places = 1.0 * torch.arange(length)
+            return (places + np.random.uniform(-1, 1, size=[length]) if augment else places).cos().float()
+    """
+    assert found(text, "double") == []
+
+
+def test_what_is_written_into_a_tensor_takes_its_dtype() -> None:
+    text = """
+        import torch
+
+
+        def add_noise(waves):
+            out = waves.clone()
+            out[0, :8] = waves.abs().mean() * torch.rand(8, device=waves.device)
+            return out
+    """
+    assert found(text, "half") == []
+
+
+@pytest.mark.parametrize(("pairs", "expected"), [("zip(fake, real)", []), ("range(1000)", [("DT412", 8)])])
+def test_a_total_over_what_a_function_is_given_has_a_few_rounds(pairs: str, expected: list[tuple[str, int]]) -> None:
+    text = f"""
+        import torch
+
+
+        def agreement(fake, real):
+            total = fake.new_zeros(())
+            for _ in {pairs}:
+                total += (fake * real).mean()
+            return total
+    """
+    assert found(text, "half") == expected
+
+
+def test_cuda_compares_with_bounds_in_float32() -> None:
+    text = "import torch\n\n\ndef bounded(x: torch.Tensor):\n    return x{}.clamp(min=-1e6)\n"
+    assert [(one.code, one.severity.value) for one in check(text.format(""), "half")] == [("DT402", "info")]
+    assert [(one.code, one.severity.value) for one in check(text.format(".cpu()"), "half")] == [("DT402", "warning")]
+    assert check(text.format(".cuda()"), "half") == []

@@ -91,8 +91,8 @@ def open_parameters(
         if value is None and one in gradients:
             value = Tensor(None, symbol) if len(gradients) == 1 else join(Tensor(None, symbol), NONE)
         if value is None:
-            number = isinstance(default, Const) and default.value is not None
-            value = TOP if number or holds_no_tensor(one.annotation) else Unknown(None, symbol)
+            is_other = default not in (None, NONE) and not isinstance(default, (Tensor, Unknown))
+            value = TOP if is_other or holds_no_tensor(one.annotation) else Unknown(None, symbol)
             if by_use.get(one.arg) is Kind.NUMBER and one.annotation is None:
                 value = _NUMBER
         value = contracted.get(one.arg, value)

@@ -51,7 +51,7 @@ class Kind(Enum):
     NUMBER = auto()
     """A number: a size, a rate."""
     OTHER = auto()
-    """A dtype, a device, a dimension or several."""
+    """A dtype, a device, a dimension or several, an array."""
 
     @property
     def is_tensor(self) -> bool:
@@ -105,6 +105,8 @@ def _kind(used: set[Use], is_among_numbers: bool) -> Kind:
         return Kind.NUMBER if is_number and used.isdisjoint(_NO_NUMBERS) else Kind.OTHER
     if Use.WHOLE in used:
         return Kind.WHOLE
+    if Use.DATA in used and used.isdisjoint({Use.TENSOR, Use.MAY_BE_TENSOR, Use.PLACED}):
+        return Kind.OTHER
     is_tensor = Use.TENSOR in used or {Use.OPERAND, Use.PLACED} <= used
     if is_tensor and Use.TOLD_APART not in used:
         return Kind.FLOATING if Use.FLOATING in used else Kind.TENSOR

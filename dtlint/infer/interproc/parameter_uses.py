@@ -47,12 +47,16 @@ class Use(Enum):
     """What is meant for floating numbers: torch refuses others, or lifts them."""
     TOLD_APART = auto()
     """The function asks what kind of value it is."""
+    MAY_BE_TENSOR = auto()
+    """The function asks whether it is a tensor."""
     OPTION = auto()
     """A dtype or a device, wherever it is read."""
     SETTING = auto()
     """What an op of torch takes beside tensors: a dimension, a size, a rate."""
     ARITHMETIC = auto()
     """It stands in arithmetic wherever it is read."""
+    DATA = auto()
+    """A number, a list or an array, which a tensor is made of, or an array by what is done with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,8 @@ def uses_of_parameters(function: FunctionNode, torch_names: tuple[tuple[str, str
         note(Use.NUMBER, _numbers(node, roots))
         note(Use.WHOLE, _whole(node))
         note(Use.TOLD_APART, _asked_for(node))
+        note(Use.MAY_BE_TENSOR, _asked_for(node) if _asks_for_tensors(node) else ())
+        note(Use.DATA, (one.id for one in _as_data(node, roots) if id(one) in known))
         note(Use.SETTING, (one.id for one in _settings(node, roots) if id(one) in known))
         if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(node.value, ast.Name):
             note(Use.PLACED, [node.value.id])
@@ -178,8 +184,8 @@ def _as_tensors(node: ast.AST, roots: Mapping[str, str]) -> Iterator[tuple[Use, 
     if not isinstance(node, ast.Call):
         return
     op = _function_of_torch(node, roots)
-    if op is not None and op.rpartition(".")[0] == "torch.nn":
-        return  # the constructor of a layer
+    if op is not None and (op.rpartition(".")[0] == "torch.nn" or op in _OF_DATA):
+        return  # the constructor of a layer, or of a tensor
     if op is not None:
         names = [(place, one) for place, one in enumerate(node.args[:2]) if isinstance(one, ast.Name)]
         if names and is_op(op):
@@ -203,6 +209,27 @@ def _as_tensors(node: ast.AST, roots: Mapping[str, str]) -> Iterator[tuple[Use, 
         yield Use.TENSOR, receiver
     if _is_meant_for_floats(f"torch.Tensor.{attribute}"):
         yield Use.FLOATING, receiver
+
+
+def _as_data(node: ast.AST, roots: Mapping[str, str]) -> Iterator[ast.Name]:
+    """The variables that a node takes for what no tensor is: it makes a tensor of them, or calls a method of arrays."""
+    if not isinstance(node, ast.Call):
+        return
+    if _function_of_torch(node, roots) in _OF_DATA:
+        yield from (one for one in node.args[:1] if isinstance(one, ast.Name))
+    elif isinstance(node.func, ast.Attribute) and (
+        node.func.attr == "astype" or (node.func.attr == "transpose" and len(node.args) == 1)
+    ):
+        subject = node.func.value
+        while isinstance(subject, ast.Subscript):
+            subject = subject.value
+        yield from (one for one in (subject,) if isinstance(one, ast.Name))
+
+
+_OF_DATA = frozenset(
+    {"torch.tensor", "torch.from_numpy", "torch.frombuffer"}
+    | {f"torch.{kind}Tensor" for kind in ("", "Float", "Double", "Half", "Long", "Int", "Short", "Byte", "Bool")}
+)
 
 
 def _function_of_torch(call: ast.Call, roots: Mapping[str, str]) -> str | None:
@@ -315,6 +342,15 @@ def _asked_for(node: ast.AST) -> Iterator[str]:
             yield from (one.id for one in node.args if isinstance(one, ast.Name))
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
         yield from (one.id for one in (node.value,) if isinstance(one, ast.Name))
+
+
+def _asks_for_tensors(node: ast.AST) -> bool:
+    """Does a call ask whether something is a tensor, or whatever it may be?"""
+    if not isinstance(node, ast.Call) or _last(node.func) != "isinstance":
+        return True
+    return any(
+        _last(part).endswith("Tensor") for one in node.args[1:] for part in ast.walk(one) if isinstance(part, ast.expr)
+    )
 
 
 def _numbers(node: ast.AST, roots: Mapping[str, str]) -> Iterator[str]:
@@ -438,10 +474,16 @@ def _arithmetic(node: ast.AST) -> Iterator[ast.expr]:
 
 def _always(inside: Iterable[ast.AST], used: Callable[[ast.AST], Iterator[ast.expr]]) -> Iterator[str]:
     """The variables that are used so wherever they are read, and read at all."""
-    places = {id(one) for node in inside for one in used(node)}
+    places = {id(one) for node in inside for one in (*used(node), *_asked_for_none(node))}
     read = [one for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
     otherwise = {one.id for one in read if id(one) not in places}
     yield from {one.id for one in read} - otherwise
+
+
+def _asked_for_none(node: ast.AST) -> Iterator[ast.expr]:
+    """`x is None`: that says nothing of what it is otherwise."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        yield node.left
 
 
 def _within_arithmetic(node: ast.expr) -> Iterator[str]:
