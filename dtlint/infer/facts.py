@@ -601,7 +601,7 @@ class ModuleFacts:
 
     def _call_behind(self, operation: Operation, others: Sequence[Operation]) -> Step | None:
         """The call by which the program came into the operation's module, or else the last. Calls that another program makes,
-        too, and is well, are passed over for one further out.
+        or another function that anybody may call, and is well, are passed over for one further out.
 
         Args:
             others: those of the same place that are well.
@@ -610,10 +610,14 @@ class ModuleFacts:
             return None
         steps = [step for step in reversed(operation.calls) if id(step.module) in self._judged]
         steps = [step for step in steps if step.module is not operation.module] or steps
-        programs = [other for other in others if other.calls[0].module is not operation.calls[0].module]
-        shared = {step.node for other in programs for step in other.calls}
+        begin = self._entry(operation.calls[0])
+        shared = {step.node for other in others if self._entry(other.calls[0]) != begin for step in other.calls}
         own = [step for step in steps if step.node not in shared]
         return next(iter(own or steps), None)
+
+    def _entry(self, step: Step) -> tuple[int, ast.AST | None]:
+        """What makes the outermost call: a program, or a function of this module."""
+        return id(step.module), self.around.function(step.node) if step.module is self.module else None
 
 
 _Seen = TypeVar("_Seen", Call, Evaluation)
