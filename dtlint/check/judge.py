@@ -155,9 +155,14 @@ def _under(
                 verdicts.setdefault(function, []).append(said)
         judged.support += _support(name, assumed, facts.tree, source, verdicts)
     return [
-        replace(one.suspicion, under=tuple(one.by), witness=witness(one.facts, one.suspicion.finding.node))
+        replace(one.suspicion, under=tuple(one.by), witness=_witness(one.facts, one.suspicion.finding))
         for one in found.values()
     ]
+
+
+def _witness(facts: ModuleFacts, finding: Finding) -> tuple[tuple[Step, str], ...]:
+    """The steps to a finding, through the call that it names."""
+    return witness(facts, finding.node, [step for step, _ in finding.elsewhere])
 
 
 @dataclass(slots=True)

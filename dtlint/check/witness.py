@@ -18,7 +18,7 @@ from dtlint.infer.facts import Step
 from dtlint.infer.surroundings import FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from dtlint.infer.facts import ModuleFacts
 
@@ -30,9 +30,16 @@ _MOST_LOOKED_AT = 400
 """Expressions that are looked at on the way back from one."""
 
 
-def witness(facts: ModuleFacts, node: ast.expr | ast.stmt) -> tuple[tuple[Step, str], ...]:
-    """The steps to a node, first to last, each with what happens there; the node itself is the last, and not among them."""
-    way = facts.ways(node)[0]
+def witness(
+    facts: ModuleFacts, node: ast.expr | ast.stmt, through: Collection[Step] = ()
+) -> tuple[tuple[Step, str], ...]:
+    """The steps to a node, first to last, each with what happens there; the node itself is the last, and not among them.
+
+    Args:
+        through: calls that lead there, where not all do that may.
+    """
+    ways, called = facts.ways(node), {step.node for step in through}
+    way = next((one for one in ways if not called.isdisjoint(step.node for step in one)), ways[0])
     walk = _Walk(facts)
     found: dict[tuple[int, ast.AST], str] = {}
     for start in walk.starts(_Item(node, len(way))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,15 +14,22 @@ from dtlint.config import Settings
 from dtlint.dtypes.assumption import parse_assumption
 from dtlint.source.file import Source
 
+if TYPE_CHECKING:
+    from dtlint.diagnostic import Diagnostic
+
 RULES = [rule for rule in discover().values() if not issubclass(rule, RuntimeRule) and rule.default]
 IMPORTS = "import torch\nfrom torch import nn\n"
 
 
-def steps(text: str, name: str = "half") -> list[tuple[int, str]]:
-    """The lines of the only finding's witness, with what is said of each."""
+def under(text: str, name: str) -> list[Diagnostic]:
     settings = Settings(supports=(parse_assumption(name),))
     source = Source.from_bytes((IMPORTS + textwrap.dedent(text)).encode(), "a.py")
-    (one,) = check_source(source, RULES, settings).diagnostics
+    return check_source(source, RULES, settings).diagnostics
+
+
+def steps(text: str, name: str = "half") -> list[tuple[int, str]]:
+    """The lines of the only finding's witness, with what is said of each."""
+    (one,) = under(text, name)
     assert decode(encode([one])) == [one]
     notes = [note for note in one.notes if note.step is not None]
     assert [note.step for note in notes] == list(range(1, len(notes) + 1))
@@ -172,3 +180,45 @@ def test_weights_whose_dtype_callers_decide_have_no_origin() -> None:
             return net(x)
     """
     assert origins(text) == [(5, "`x` is float64")]
+
+
+def test_the_steps_lead_through_the_call_that_the_finding_is_about() -> None:
+    text = """
+        import functools
+        import torch.nn.functional as F
+        def l1_loss(predictions, targets):
+            loss = functools.partial(F.l1_loss, reduction="none")
+            return compute(loss, predictions, targets)
+        def mse_loss(predictions, targets):
+            loss = functools.partial(F.mse_loss, reduction="none")
+            return compute(loss, predictions, targets)
+        def compute(loss_fn, predictions, targets):
+            loss = loss_fn(predictions, targets)
+            return loss.mean()
+    """
+    (line, said), *_ = steps(text)
+    assert (line, said) == (9, "`predictions` is given in float16")
+
+
+def test_a_call_with_another_dtype_in_the_file_is_told_at_that_call() -> None:
+    text = """
+        class Layer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.attention = nn.MultiheadAttention(8, 2)
+            def forward(self, x: torch.Tensor, past: torch.Tensor):
+                return self._block(x, past)
+            def _block(self, x, past):
+                keys = torch.cat([past, x], dim=1)
+                return self.attention(x, keys, keys)[0]
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = Layer()
+            def forward(self, x: torch.Tensor):
+                x = x + torch.arange(8, device=x.device) / 8
+                return self.layer(x, torch.zeros_like(x))
+    """
+    (one,) = under(text, "half")
+    assert (one.code, one.location.span.line) == ("DT302", 19)
+    assert steps(text)[0] == (18, "`x` is float32")
