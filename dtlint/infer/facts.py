@@ -31,6 +31,7 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models.casts import dtype_of
+from dtlint.infer.models.handed_over import SUPPOSED
 from dtlint.infer.models.ops import refusal_as
 from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.semantics.attributes import class_attribute
@@ -549,7 +550,7 @@ class ModuleFacts:
             if not which(one):
                 continue
             others = index.by_place[one.node, one.op]
-            near = self._call_behind(one, [other for other in others if other.calls and not which(other)])
+            near = self._call_behind(one, [(other, which(other)) for other in others if other.calls])
             if id(one.module) in self._judged and (
                 near is None or all(which(other) for other in others if other.calls)
             ):
@@ -599,25 +600,36 @@ class ModuleFacts:
             path = path.caller
         return None if path is None else path.site  # type: ignore[return-value]
 
-    def _call_behind(self, operation: Operation, others: Sequence[Operation]) -> Step | None:
+    def _call_behind(self, operation: Operation, others: Sequence[tuple[Operation, bool]]) -> Step | None:
         """The call by which the program came into the operation's module, or else the last. Calls that another program makes,
-        or another function that anybody may call, and is well, are passed over for one further out.
+        too, and is well, are passed over for one further out; and those of a function that is well as anybody calls it.
 
         Args:
-            others: those of the same place that are well.
+            others: those of the same place behind calls, and whether they are such as are asked for.
         """
         if not operation.calls:
             return None
         steps = [step for step in reversed(operation.calls) if id(step.module) in self._judged]
         steps = [step for step in steps if step.module is not operation.module] or steps
-        begin = self._entry(operation.calls[0])
-        shared = {step.node for other in others if self._entry(other.calls[0]) != begin for step in other.calls}
+        begin = operation.calls[0]
+        well = [other.calls for other, is_asked_for in others if not is_asked_for and _is_known(other)]
+        shared = {step.node for calls in well if calls[0].module is not begin.module for step in calls}
+        by_anybody = {calls[0].node for calls in well if self._function(calls[0]) is not self._function(begin)}
+        shared |= by_anybody - {other.calls[0].node for other, is_asked_for in others if is_asked_for}
         own = [step for step in steps if step.node not in shared]
         return next(iter(own or steps), None)
 
-    def _entry(self, step: Step) -> tuple[int, ast.AST | None]:
-        """What makes the outermost call: a program, or a function of this module."""
-        return id(step.module), self.around.function(step.node) if step.module is self.module else None
+    def _function(self, step: Step) -> ast.AST | None:
+        """The function of this module that makes a call."""
+        return self.around.function(step.node) if step.module is self.module else None
+
+
+def _is_known(operation: Operation) -> bool:
+    """Are the dtypes of its operands known?"""
+    given = (*operation.args, *(value for _, value in operation.keywords))
+    return not any(
+        isinstance(one, (Tensor, Unknown)) and (one.dtypes is None or SUPPOSED in one.extra) for one in given
+    )
 
 
 _Seen = TypeVar("_Seen", Call, Evaluation)

@@ -198,7 +198,8 @@ def _tensor(ctx: Context, arguments: Arguments) -> Value:
     if isinstance(plain, Tensor) and "device" not in arguments.keywords:
         device = plain.device
     content = _nested(ctx, data) if data is not None else NONE
-    return Tensor(made.dtypes, made.symbol, rank, elements(content), device)
+    extra = frozenset({shapes.BARE}) if rank is None else frozenset()
+    return Tensor(made.dtypes, made.symbol, rank, elements(content), device, extra)
 
 
 def _nested(ctx: Context, value: Value, depth: int = 4) -> Value:

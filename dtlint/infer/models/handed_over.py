@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.values import TOP, Const, Tensor, Unknown, Value
+from dtlint.infer.models.shapes import BARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dtlint.infer.context import Arguments, Context
 
-__all__ = ["SUPPOSING", "beside_known", "result_of_unseen", "supposed"]
+__all__ = ["SUPPOSED", "SUPPOSING", "beside_known", "result_of_unseen", "supposed"]
 
+SUPPOSED: tuple[str, object] = ("supposed", True)
+"""Says of an operand that its dtype is not known, and was taken for that of what it meets."""
 SUPPOSING = "supposing"
 """The ambient that is true where findings rest on this, and not claims."""
 
@@ -53,8 +56,8 @@ def supposed(ctx: Context) -> frozenset[str]:
 
 
 def beside_known(ctx: Context, op: str, args: Sequence[Value]) -> Sequence[Value]:
-    """The operands of an op, those of which nothing is known of the dtype of the floating tensor that they meet, and with
-    dimensions. One that is known to be of another dtype may be a number that was made a tensor."""
+    """The operands of an op, those of which nothing is known of the dtype of the floating tensor that they meet; and with
+    dimensions, unless they are known to have none, or may be a number that was made a tensor."""
     name = op.rpartition(".")[2].strip("_")
     if name in _ALIKE and len(args) > 1 and supposed(ctx):
         args = [*(Tensor() if one == TOP else one for one in args[:2]), *args[2:]]
@@ -74,11 +77,9 @@ def _is_open(dtypes: frozenset[str] | None) -> bool:
 
 
 def _completed(value: Tensor, dtypes: frozenset[str] | None) -> Tensor:
-    rank = -1 if value.rank is None else value.rank
+    rank = -1 if value.rank is None and BARE not in value.extra else value.rank
     if _is_open(value.dtypes) and dtypes is not None:
-        return Tensor(dtypes, None, rank, value.range, value.device, value.extra)
-    if value.dtypes is not None and value.dtypes != dtypes:
-        return value
+        return Tensor(dtypes, None, rank, value.range, value.device, value.extra | {SUPPOSED})
     return Tensor(value.dtypes, value.symbol, rank, value.range, value.device, value.extra)
 
 

@@ -11,7 +11,10 @@ from dtlint.infer.models.ranks import broadcast, of_sizes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["broadcast", "device_of_operands", "of_sizes", "with_shape"]
+__all__ = ["BARE", "broadcast", "device_of_operands", "of_sizes", "with_shape"]
+
+BARE: tuple[str, object] = ("bare", True)
+"""Says of a tensor that it may well have no dimensions: it was made of data of which nothing is known, `torch.tensor(width)`."""
 
 
 def with_shape(
@@ -32,6 +35,9 @@ def with_shape(
         rank = ranks.of_result(op, args, keywords, settings)
         symbol = answer.symbol if ranks.keeps(op) else reshaped(answer.symbol)
         extra = _BOUND if op.rpartition(".")[2] in _BOUNDS else frozenset()
+        given = list(_tensors((*args, *keywords.values())))
+        if rank is None and given and all(BARE in one.extra for one in given):
+            extra |= {BARE}
         return Tensor(answer.dtypes, symbol, rank, ranges.of_op(op, args, keywords), device, extra)
     if isinstance(answer, Tuple) and not answer.names and len(answer.items) == 2:
         answer = Tuple(answer.items, _NAMES.get(op.rpartition(".")[2], ()))
