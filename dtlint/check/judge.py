@@ -6,6 +6,7 @@ reported.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from dtlint.infer.context import TooLong
 from dtlint.unexpected import in_one_line
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterator, Mapping, Sequence
 
     from dtlint.dtypes.assumption import Assumption
@@ -140,13 +140,7 @@ def _under(
     usual = reader.assumed(facts, SINGLE, None if is_open else only) if found else None
     if usual is not None:
         usually = _suspected(usual, rules, source, judged)
-        known = {(one.rule.code, one.finding.node) for one in usually if not one.finding.conditional}
-        raising = {one.finding.node for one in usually if consequence(one.rule, one.finding) is Verdict.RAISES}
-        found = {
-            key: one
-            for key, one in found.items()
-            if key[:2] not in known and not (key[1] in raising and "raises" in key[2])
-        }
+        found = {key: one for key, one in found.items() if not _is_among(one.suspicion, usually)}
     for name, assumed in read.items():
         verdicts: dict[ast.AST, list[Verdict]] = {}
         for shown in found.values():
@@ -158,6 +152,31 @@ def _under(
         replace(one.suspicion, under=tuple(one.by), witness=_witness(one.facts, one.suspicion.finding))
         for one in found.values()
     ]
+
+
+def _is_among(suspicion: Suspicion, usually: Sequence[Suspicion]) -> bool:
+    """Does a rule find the same in float32, or does torch raise there in float32 as well?"""
+    node, rule = suspicion.finding.node, suspicion.rule
+    raises = consequence(rule, suspicion.finding) is Verdict.RAISES
+    for other in usually:
+        is_same = not other.finding.conditional and other.rule.code == rule.code
+        if is_same and (other.finding.node is node or _are_one(suspicion.finding, other.finding)):
+            return True
+        if raises and other.finding.node is node and consequence(other.rule, other.finding) is Verdict.RAISES:
+            return True
+    return False
+
+
+def _are_one(one: Finding, other: Finding) -> bool:
+    """Does a call lead to the same operation in both, or in one to where the other stands? Which call a finding stands at goes by
+    all that was read."""
+    places = [
+        next((step.node for step, text in each.elsewhere if text[1:] in each.message), None) for each in (one, other)
+    ]
+    if places == [None, None]:
+        return False
+    first, second = places[0] or one.node, places[1] or other.node
+    return any(part is second for part in ast.walk(first)) or any(part is first for part in ast.walk(second))
 
 
 def _witness(facts: ModuleFacts, finding: Finding) -> tuple[tuple[Step, str], ...]:
