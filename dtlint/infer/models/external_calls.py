@@ -166,7 +166,7 @@ def method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
     receiver, name = bound.receiver, bound.name
     owner, _, last = name.rpartition(".")
     if isinstance(receiver, Unknown) and owner == "torch.Tensor" and unknown_tensors.has_method(ctx, receiver, last):
-        result = unknown_tensors.told(receiver, lambda: _method(ctx, bound, arguments))
+        result = unknown_tensors.told(ctx, receiver, last, lambda: _method(ctx, bound, arguments))
         ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
         return result
     return _method(ctx, bound, arguments)

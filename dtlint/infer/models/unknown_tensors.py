@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.context import NeverReturns
 from dtlint.infer.domain.values import TOP, Const, Many, Number, Tensor, Tuple, Unknown, Value
 from dtlint.infer.models import plain_tensors
+from dtlint.infer.models.handed_over import supposed
 from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.registry import MODELS
 
@@ -57,16 +58,26 @@ def is_of_tensors(name: str) -> bool:
     return f"torch.Tensor.{name}" in MODELS or is_op(f"torch.Tensor.{name}")
 
 
-def told(receiver: Unknown, called: Callable[[], Value]) -> Value:
+def told(ctx: Context, receiver: Unknown, name: str, called: Callable[[], Value]) -> Value:
     """What a method of such a value gives.
 
     Args:
+        name: the method's.
         called: calls it as a tensor's.
     """
     try:
-        return _if_tensor(called(), receiver.dtypes, certain=was_cast(receiver))
+        result = called()
     except NeverReturns:
         return TOP
+    own = supposed(ctx)
+    if own and isinstance(result, (Tensor, Unknown)) and result.dtypes == own and not _is_of_arrays(name):
+        return Tensor(own)
+    return _if_tensor(result, receiver.dtypes, certain=was_cast(receiver))
+
+
+def _is_of_arrays(name: str) -> bool:
+    """Have NumPy's arrays and numbers such a method as well?"""
+    return f"numpy.ndarray.{name}" in MODELS or hasattr(float, name)
 
 
 def _if_tensor(result: Value, given: frozenset[str] | None, certain: bool) -> Value:
