@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments, Context, Frame, NeverReturns, Unfit
+from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
     TOP,
     Bound,
@@ -238,9 +239,8 @@ class Engine:
             return self.call(ctx, Function(own.definition, own.frame, callee), arguments)
         if kind.definition.inherits("torch.nn.Module") is not False or own is None:
             forward = self.attribute(ctx, callee, "forward", arguments.node)
-            if forward == callee:  # `net.forward = torch.compile(net)`, which runs what the class defines
-                own = class_attribute(ctx, kind.definition.order, "forward")
-                forward = Function(own.definition, own.frame, callee) if isinstance(own, Function) else TOP
+            if forward is not None:
+                forward = join_all(_compiled(ctx, one) for one in choices(forward))
             if forward is not None and forward != TOP:
                 run = forward
                 return hooks.around(ctx, callee, arguments, lambda given: self.call(ctx, run, given))
@@ -299,6 +299,15 @@ class Engine:
                 return
         if definition.opaque:
             ctx.store.write(made.address, ANYTHING, Const(True))
+
+
+def _compiled(ctx: Context, forward: Value) -> Value:
+    """What runs for the `forward` of a module: where that is a module, of `net.forward = torch.compile(net)`, what its class
+    defines."""
+    if not isinstance(forward, Ref) or isinstance(forward.address.kind, str):
+        return forward
+    defined = class_attribute(ctx, forward.address.kind.definition.order, "forward")
+    return Function(defined.definition, defined.frame, forward) if isinstance(defined, Function) else TOP
 
 
 def _is_of_receiver(ctx: Context, node: object) -> bool:
