@@ -404,3 +404,16 @@ def test_a_layer_of_the_name_of_a_method_of_tensors_takes_a_tensor(tmp_path: Pat
         "        return self.norm(x)\n"
     )
     assert returned(tmp_path, code) == [{"float16"}]
+
+
+def test_a_rate_in_a_tensor_is_no_other_float(tmp_path: Path) -> None:
+    code = (
+        "def blend(old: torch.Tensor, new: torch.Tensor, step: int):\n"
+        "    rate = torch.tensor(0.5) ** step\n"
+        "    return lerp(old, new, rate)\n"
+        "def lerp(old: torch.Tensor, new: torch.Tensor, rate):\n"
+        "    return old.lerp(new, rate)\n"
+        "def run(net, new: torch.Tensor):\n"
+        "    return lerp(net(new), new, 0.5)\n"
+    )
+    assert returned(tmp_path, code)[1] == {"float16"}

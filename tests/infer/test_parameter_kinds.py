@@ -111,3 +111,8 @@ def test_a_method_passes_on_to_methods_of_its_class() -> None:
 
 def test_functions_that_call_themselves_are_followed_to_an_end() -> None:
     assert kind("return g(x)", "\ndef g(a):\n    return f(a, a)\n") is Kind.OPEN
+
+
+def test_what_is_asked_for_none_alone_stays_open() -> None:
+    assert kind("return x is not None") is Kind.OPEN
+    assert kind("x = 'cpu' if x is None else x; return torch.zeros(3, device=x)") is Kind.OTHER

@@ -36,11 +36,12 @@ class OtherFloats:
         object begins with are known."""
 
     def expression(self, value: Value, function: FunctionDefinition | None) -> bool:
-        """A function has evaluated an expression. Is it the first that shows such floats?"""
+        """A function has evaluated an expression. Is it the first that shows such floats? A tensor without dimensions is a count
+        or a rate, and none of the tensors that are worked on."""
         if self.are_about or (function is not None and function.name == "__init__"):
             return False
         tensors = (one for one in choices(value) if isinstance(one, (Tensor, Unknown)))
-        self.are_about = any(one.dtypes and one.dtypes <= self._others for one in tensors)
+        self.are_about = any(one.dtypes and one.dtypes <= self._others and _has_dimensions(one) for one in tensors)
         return self.are_about
 
     def call(self, callee: Value, result: Value | None) -> bool:
@@ -50,6 +51,10 @@ class OtherFloats:
         is_op = callee.name.startswith("torch.") or callee.name in MODELS
         self.are_about = (callee.name in _OF_DATA or not is_op) and _is_open(result)
         return self.are_about
+
+
+def _has_dimensions(value: Tensor | Unknown) -> bool:
+    return not isinstance(value, Tensor) or value.rank != 0
 
 
 def _is_open(value: Value) -> bool:

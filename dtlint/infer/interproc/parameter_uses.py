@@ -474,8 +474,10 @@ def _arithmetic(node: ast.AST) -> Iterator[ast.expr]:
 
 def _always(inside: Iterable[ast.AST], used: Callable[[ast.AST], Iterator[ast.expr]]) -> Iterator[str]:
     """The variables that are used so wherever they are read, and read at all."""
-    places = {id(one) for node in inside for one in (*used(node), *_asked_for_none(node))}
-    read = [one for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+    places = {id(one) for node in inside for one in used(node)}
+    asked = {id(one) for node in inside for one in _asked_for_none(node)}
+    names = (one for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+    read = [one for one in names if id(one) not in asked]
     otherwise = {one.id for one in read if id(one) not in places}
     yield from {one.id for one in read} - otherwise
 
