@@ -70,6 +70,8 @@ class Finding:
     is reported with `--preview` alone."""
     fix: Callable[[Place], Fix | None] | None = None
     """Makes the fix, given the finding's place in the text; None where no fix is right."""
+    led_to: ast.AST | None = None
+    """Where it stands at a call: the operation that the call leads to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def _under(
     usual = reader.assumed(facts, SINGLE, None if is_open else only) if found else None
     if usual is not None:
         usually = _suspected(usual, rules, source, judged)
-        found = {key: one for key, one in found.items() if not _is_among(one.suspicion, usually)}
+        found = {key: one for key, one in found.items() if not _is_among(one, usually, usual)}
     for name, assumed in read.items():
         verdicts: dict[ast.AST, list[Verdict]] = {}
         for shown in found.values():
@@ -154,28 +154,32 @@ def _under(
     ]
 
 
-def _is_among(suspicion: Suspicion, usually: Sequence[Suspicion]) -> bool:
-    """Does a rule find the same in float32, or does torch raise there in float32 as well?"""
-    node, rule = suspicion.finding.node, suspicion.rule
-    raises = consequence(rule, suspicion.finding) is Verdict.RAISES
-    for other in usually:
-        is_same = not other.finding.conditional and other.rule.code == rule.code
-        if is_same and (other.finding.node is node or _are_one(suspicion.finding, other.finding)):
-            return True
-        if raises and other.finding.node is node and consequence(other.rule, other.finding) is Verdict.RAISES:
-            return True
-    return False
+def _is_among(shown: _Shown, usually: Sequence[Suspicion], usual: ModuleFacts) -> bool:
+    """Does a rule find the same in float32, or does torch raise there in float32 as well?
+
+    Args:
+        usually: what the rules find in float32.
+        usual: the facts that show that.
+    """
+    finding, rule = shown.suspicion.finding, shown.suspicion.rule
+    raises = consequence(rule, finding) is Verdict.RAISES
+    leading, usually_leading = entries(shown.facts, finding.node), set[ast.AST]()
+    for other in (one for one in usually if not one.finding.conditional):
+        is_same = other.rule.code == rule.code
+        if other.finding.node is finding.node:
+            if is_same or (raises and consequence(other.rule, other.finding) is Verdict.RAISES):
+                return True
+        elif is_same and _are_one(finding, other.finding):
+            usually_leading |= entries(usual, other.finding.node)
+    return bool(leading) and leading <= usually_leading
 
 
 def _are_one(one: Finding, other: Finding) -> bool:
     """Does a call lead to the same operation in both, or in one to where the other stands? Which call a finding stands at goes by
     all that was read."""
-    places = [
-        next((step.node for step, text in each.elsewhere if text[1:] in each.message), None) for each in (one, other)
-    ]
-    if places == [None, None]:
+    if one.led_to is None and other.led_to is None:
         return False
-    first, second = places[0] or one.node, places[1] or other.node
+    first, second = one.led_to or one.node, other.led_to or other.node
     return any(part is second for part in ast.walk(first)) or any(part is first for part in ast.walk(second))
 
 

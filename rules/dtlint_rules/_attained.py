@@ -120,4 +120,5 @@ def found(
 ) -> Finding:
     """A finding: at the operation, or at the call that leads to it."""
     message = f"This call leads to where {text[0].lower() + text[1:]}" if seen.behind else text
-    return Finding(seen.node, message, help=help, notes=notes, elsewhere=origin(seen, text))
+    led_to = seen.what.node if seen.behind else None
+    return Finding(seen.node, message, help=help, notes=notes, elsewhere=origin(seen, text), led_to=led_to)

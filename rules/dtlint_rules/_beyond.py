@@ -63,7 +63,12 @@ def put_beyond(facts: ModuleFacts, ops: frozenset[str]) -> Iterator[Finding]:
         if text is not None:
             help = "Ask `torch.finfo(x.dtype)` for a number that the dtype has, or compute in float32"
             made = found(seen, text, help, casting_region(facts, seen, "float16"))
-            yield replace(made, severity=Severity.INFO) if text.endswith(_ON_CPU) else made
+            yield replace(made, severity=Severity.INFO) if _is_for_the_cpu(seen.what) else made
+
+
+def _is_for_the_cpu(operation: Operation) -> bool:
+    """Is it a bound that the CPU alone refuses, of a tensor that need not lie there?"""
+    return last_name_of(operation).startswith("clamp") and getattr(operation.args[0], "device", None) != "cpu"
 
 
 def _name(operation: Operation) -> str:
@@ -84,7 +89,7 @@ def _beyond(operation: Operation) -> str | None:
         return None
     outcome = "this raises" if name in _RAISING else f"it becomes {'-' * (number < 0)}inf"
     if name.startswith("clamp"):
-        outcome = "this raises" if device == "cpu" else _ON_CPU
+        outcome = _ON_CPU if _is_for_the_cpu(operation) else "this raises"
     return f"{number:g} is beyond {dtype}, which ends at {largest(dtype)}: {outcome}"
 
 

@@ -152,6 +152,7 @@ def finding(
         elsewhere=origin(seen, text),
         conditional=conditional,
         fix=None if seen.behind else fix,
+        led_to=seen.what.node if seen.behind else None,
     )
 
 

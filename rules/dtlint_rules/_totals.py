@@ -94,36 +94,67 @@ def _loops(node: ast.AST, tree: ast.Module) -> Iterator[_Loop]:
 
 def _rounds(facts: ModuleFacts, loops: Sequence[_Loop]) -> float:
     """How often the body of loops in one another runs, as far as that is known; 0 where there are none."""
-    found = [_unknown(facts) if isinstance(loop, ast.While) else _length(facts, loop.iter) for loop in loops]
+    found = [math.inf if isinstance(loop, ast.While) else _length(facts, loop.iter) for loop in loops]
     return math.prod(found) if found else 0
 
 
-def _unknown(facts: ModuleFacts) -> float:
-    """How often a loop runs of which that is not known: in a program as often as it takes, and who writes a function for others
-    adds up what these give it, a handful mostly."""
+def _length_of_unknown(facts: ModuleFacts) -> float:
+    """How much is looped over of which that is not known: in a program any amount. Who writes a function for others mostly adds
+    up the losses of a few scales, layers or devices."""
     return math.inf if facts.assumption is None else 1
 
 
 def _length(facts: ModuleFacts, node: ast.expr) -> float:
     """How much is looped over: the layers of a module, what is written out, a range up to a number; else any amount."""
+    unknown = _length_of_unknown(facts)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "range":
-            bounds = [one.value if isinstance(one, ast.Constant) else _unknown(facts) for one in node.args]
-            return max((one for one in bounds if isinstance(one, (int, float))), default=math.inf)
+            return max((_bound(facts, one) for one in node.args), default=math.inf)
+        lengths = [_length(facts, one) for one in node.args]
         if node.func.id in ("enumerate", "zip", "reversed"):
-            return min((_length(facts, one) for one in node.args), default=math.inf)
-        return _unknown(facts)
+            return min(lengths, default=math.inf)
+        return max((unknown, *lengths[:1]))  # `tqdm(loader)`
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return _LAYERS if node.func.attr in _PARTS else _unknown(facts)
+        if node.func.attr == "unbind":
+            return math.inf
+        return _LAYERS if node.func.attr in _PARTS else unknown
     items, value = facts.items(node), facts.value(node)
     if items is not None:
         return len(items)
     if isinstance(value, Ref) and value.address.kind in _OF_LAYERS:
         return _LAYERS
+    is_loader = (isinstance(value, Ref) and value.address.kind == _LOADER) or _is_declared(facts, node, "DataLoader")
+    return math.inf if is_loader or _is_tensor(facts, node) else unknown
+
+
+def _bound(facts: ModuleFacts, node: ast.expr) -> float:
+    """The bound of a range: a number, the length of a tensor, which is any, or something else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return node.value
+    sizes = [one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)]
+    counted = node.args[0] if isinstance(node, ast.Call) and ast.unparse(node.func) == "len" and node.args else None
+    of_a_tensor = not {"shape", "size"}.isdisjoint(sizes) or (counted is not None and _is_tensor(facts, counted))
+    return math.inf if of_a_tensor else _length_of_unknown(facts)
+
+
+def _is_tensor(facts: ModuleFacts, node: ast.expr) -> bool:
+    """Is it a tensor? What a function is given without a declaration, and loops over, is rather a list of some, unless it has
+    attributes."""
+    if not isinstance(facts.value(node), Tensor):
+        return False
     made = facts.around.definitions(node) if isinstance(node, ast.Name) else ()
-    is_list = any(isinstance(one, ast.arg) and one.annotation is None for one in made)  # rather than a tensor
-    is_data = isinstance(value, Tensor) and not is_list
-    return math.inf if is_data or (isinstance(value, Ref) and value.address.kind == _LOADER) else _unknown(facts)
+    if not any(isinstance(one, ast.arg) and one.annotation is None for one in made):
+        return True
+    function = facts.around.function(node)
+    return function is not None and any(
+        isinstance(one, ast.Attribute) and ast.unparse(one.value) == ast.unparse(node) for one in ast.walk(function)
+    )
+
+
+def _is_declared(facts: ModuleFacts, node: ast.expr, name: str) -> bool:
+    """Is it a parameter that is declared to be of a class?"""
+    made = facts.around.definitions(node) if isinstance(node, ast.Name) else ()
+    return any(isinstance(one, ast.arg) and one.annotation and name in ast.unparse(one.annotation) for one in made)
 
 
 def _has_a_total_each(loop: _Loop, node: ast.AST) -> bool:

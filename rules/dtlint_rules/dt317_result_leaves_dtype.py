@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ResultLeavesDtype"]
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
 
 class ResultLeavesDtype(Rule):
     """A public function gives another floating dtype than it was given.
@@ -73,7 +75,8 @@ class ResultLeavesDtype(Rule):
         happened: dict[object, Sighting[Operation]] = {}
         every = sorted(facts.operations(), key=lambda one: (one.behind, bool(one.what.calls)))
         for seen in every:
-            if _is_departure(seen.what, assumed.inputs) and not _is_given_numbers(facts.around.function(seen.node)):
+            around = [one for one in facts.around.around(seen.node) if isinstance(one, _FUNCTIONS)]
+            if _is_departure(seen.what, assumed.inputs) and not (around and all(map(_is_given_numbers, around))):
                 happened.setdefault(seen.what.node, seen)
         told: set[ast.AST] = set()
         undone = {facts.around.function(one.node) for one in every if _narrows(one.what, assumed.inputs)}
@@ -91,10 +94,8 @@ class ResultLeavesDtype(Rule):
                         yield _finding(found, assumed.inputs, result)
 
 
-def _is_given_numbers(function: ast.AST | None) -> bool:
+def _is_given_numbers(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Is a function declared to be given nothing but numbers and texts? What it makes has no dtype of the caller's."""
-    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return False
     given = function.args
     named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
     declared = [getattr(one.annotation, "id", None) for one in named]

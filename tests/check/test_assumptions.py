@@ -813,3 +813,35 @@ def test_cuda_compares_with_bounds_in_float32() -> None:
     assert [(one.code, one.severity.value) for one in check(text.format(""), "half")] == [("DT402", "info")]
     assert [(one.code, one.severity.value) for one in check(text.format(".cpu()"), "half")] == [("DT402", "warning")]
     assert check(text.format(".cuda()"), "half") == []
+
+
+def test_a_helper_that_fails_in_float32_for_one_caller_fails_in_half_for_another() -> None:
+    text = """
+        import torch
+
+
+        def _mm(a, b):
+            return a @ b
+
+
+        def rotate(x: torch.Tensor):
+            return _mm(x, torch.eye(4))
+
+
+        def project(x: torch.Tensor):
+            return _mm(x, torch.ones(4, 4, dtype=torch.float64))
+    """
+    assert [code for code, _ in found(text, "half")] == ["DT301"]
+
+
+def test_a_function_inside_another_works_on_what_that_is_given() -> None:
+    text = """
+        import torch
+
+
+        def outer(x: torch.Tensor):
+            def at(i: int):
+                return x[i] * torch.ones(4)
+            return torch.stack([at(i) for i in range(4)])
+    """
+    assert [code for code, _ in found(text, "half")] == ["DT317"]

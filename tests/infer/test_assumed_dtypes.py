@@ -408,12 +408,44 @@ def test_a_layer_of_the_name_of_a_method_of_tensors_takes_a_tensor(tmp_path: Pat
 
 def test_a_rate_in_a_tensor_is_no_other_float(tmp_path: Path) -> None:
     code = (
-        "def blend(old: torch.Tensor, new: torch.Tensor, step: int):\n"
-        "    rate = torch.tensor(0.5) ** step\n"
-        "    return lerp(old, new, rate)\n"
-        "def lerp(old: torch.Tensor, new: torch.Tensor, rate):\n"
-        "    return old.lerp(new, rate)\n"
-        "def run(net, new: torch.Tensor):\n"
-        "    return lerp(net(new), new, 0.5)\n"
+        "def f(x: torch.Tensor):\n"
+        "    return x.softmax(-1)\n"
+        "def run(net, x: torch.Tensor, step: int):\n"
+        "    rate = torch.tensor({}) ** step\n"
+        "    return f(net(x))\n"
     )
-    assert returned(tmp_path, code)[1] == {"float16"}
+    assert returned(tmp_path, code.format("0.5"))[0] == {"float16"}
+    assert returned(tmp_path, code.format("[0.5]"))[0] is None
+
+
+def test_what_calls_compute_for_a_constructor_need_be_no_number(tmp_path: Path) -> None:
+    code = (
+        "class Scale(nn.Module):\n"
+        "    def __init__(self, scale=1.0):\n"
+        "        super().__init__()\n"
+        "        self.scale = scale\n"
+        "    def forward(self, x):\n"
+        "        return self.scale * torch.arange(4)\n"
+        "class Both(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.two = Scale({})\n"
+    )
+    assert returned(tmp_path, code.format("2.0")) == [{"float32", "int64"}]
+    assert returned(tmp_path, code.format("torch.linspace(0, 1, 4, dtype=torch.float64)")) == [None]
+
+
+def test_a_module_in_the_place_of_a_forward_is_a_part_of_the_module(tmp_path: Path) -> None:
+    code = (
+        "class Single(nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return x.float()\n"
+        "class Double(nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return x.double()\n"
+        "net = Single()\n"
+        "net.forward = Double()\n"
+        "def f():\n"
+        "    return net(torch.ones(2))\n"
+    )
+    assert returned(tmp_path, code)[-1] == {"float32"}

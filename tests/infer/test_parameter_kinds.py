@@ -78,12 +78,19 @@ def test_what_is_looked_up_by_or_asked_is_whole(body: str) -> None:
 def test_numbers_and_options_are_something_else() -> None:
     assert kind("return y.to(device=x)") is Kind.OTHER
     assert kind("return y.sum(x)") is Kind.OTHER
-    assert kind("return torch.zeros(x)") is Kind.NUMBER
-    assert kind("return y.sum(x - 1)") is Kind.OPERAND
-    assert kind("return y.sum(x) * x") is Kind.NUMBER
+    assert kind("return torch.zeros(x)") is Kind.OTHER  # a shape perhaps
+    assert kind("return y.sum(x) * x") is Kind.OTHER
+    assert kind("return x + block.norm(x)") is Kind.OTHER
+
+
+def test_what_bounds_a_range_and_what_sizes_a_layer_is_a_number() -> None:
+    assert kind("return torch.arange(x)") is Kind.NUMBER
     assert kind("return nn.Linear(x * 2, 4)") is Kind.NUMBER
-    assert kind("return nn.LayerNorm(x, eps=y)") is Kind.OPEN
+    assert kind("return nn.Linear(4, 4)(x)") is Kind.OPEN
+    assert kind("return nn.LayerNorm(x)") is Kind.OPEN
     assert kind("return nn.Linear(x, 4) if isinstance(x, int) else x") is Kind.OTHER
+    assert kind("return torch.arange(4, out=x)") is Kind.OTHER
+    assert kind("return rng.arange(x) + self.ones(x)") is Kind.OTHER
 
 
 def test_a_method_of_the_object_is_none_of_a_tensor() -> None:
@@ -115,4 +122,4 @@ def test_functions_that_call_themselves_are_followed_to_an_end() -> None:
 
 def test_what_is_asked_for_none_alone_stays_open() -> None:
     assert kind("return x is not None") is Kind.OPEN
-    assert kind("x = 'cpu' if x is None else x; return torch.zeros(3, device=x)") is Kind.OTHER
+    assert kind("if x is None: x = 'cpu'\n    return torch.zeros(3, device=x)") is Kind.OTHER

@@ -240,7 +240,7 @@ class Engine:
         if kind.definition.inherits("torch.nn.Module") is not False or own is None:
             forward = self.attribute(ctx, callee, "forward", arguments.node)
             if forward is not None:
-                forward = join_all(_compiled(ctx, one) for one in choices(forward))
+                forward = join_all(_forward(ctx, callee, one) for one in choices(forward))
             if forward is not None and forward != TOP:
                 run = forward
                 return hooks.around(ctx, callee, arguments, lambda given: self.call(ctx, run, given))
@@ -301,13 +301,13 @@ class Engine:
             ctx.store.write(made.address, ANYTHING, Const(True))
 
 
-def _compiled(ctx: Context, forward: Value) -> Value:
-    """What runs for the `forward` of a module: where that is a module, of `net.forward = torch.compile(net)`, what its class
-    defines."""
-    if not isinstance(forward, Ref) or isinstance(forward.address.kind, str):
-        return forward
-    defined = class_attribute(ctx, forward.address.kind.definition.order, "forward")
-    return Function(defined.definition, defined.frame, forward) if isinstance(defined, Function) else TOP
+def _forward(ctx: Context, callee: Ref, bound: Value) -> Value:
+    """What a module runs for what its `forward` was bound to: a module there, `net.forward = torch.compile(net)`, becomes a part
+    of it by `Module.__setattr__`, and what its class defines stays."""
+    if not isinstance(bound, Ref) or (isinstance(bound.address.kind, str) and "torch.nn." not in bound.address.kind):
+        return bound
+    defined = class_attribute(ctx, callee.address.kind.definition.order, "forward")
+    return Function(defined.definition, defined.frame, callee) if isinstance(defined, Function) else TOP
 
 
 def _is_of_receiver(ctx: Context, node: object) -> bool:

@@ -407,10 +407,10 @@ class OpenContexts(Recorder):
             if not self._with_callees:
                 bound |= self._with_indices(ctx, definition, receiver, bound)
             engine: Engine = ctx.semantics  # type: ignore[assignment]
-            if self._operands_are_tensors or (self._asks_for_certain_kinds and of_numbers):
+            if self._operands_are_tensors:
                 bound |= numbers(definition, bound)
-            elif self._asks_for_certain_kinds and self._kinds is not None:
-                bound |= self._kinds.scaled_by(definition, numbers(definition, bound))
+            elif self._kinds is not None and self._asks_for_certain_kinds:
+                bound |= self._kinds.usual(definition, numbers(definition, bound))
             operands = as_operands(definition, bound) if self._operands_are_tensors and not of_numbers else {}
             function = Function(definition, outer)
             summary = engine.calls.openly(ctx, function, bound | operands, _apart(ctx, definition, receiver))

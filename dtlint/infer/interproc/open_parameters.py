@@ -93,7 +93,7 @@ def open_parameters(
         if value is None:
             is_other = default not in (None, NONE) and not isinstance(default, (Tensor, Unknown))
             value = TOP if is_other or holds_no_tensor(one.annotation) else Unknown(None, symbol)
-            if by_use.get(one.arg) is Kind.NUMBER and one.annotation is None:
+            if by_use.get(one.arg) is Kind.NUMBER and one.annotation is None and not isinstance(default, Tuple):
                 value = _NUMBER
         value = contracted.get(one.arg, value)
         category = None if default is None else category_of(default)

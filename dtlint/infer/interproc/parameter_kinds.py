@@ -51,7 +51,7 @@ class Kind(Enum):
     NUMBER = auto()
     """A number: a size, a rate."""
     OTHER = auto()
-    """A dtype, a device, a dimension or several, an array."""
+    """A dtype, a device, a shape, a dimension or several, an array."""
 
     @property
     def is_tensor(self) -> bool:
@@ -64,7 +64,7 @@ class Kind(Enum):
         return self not in (Kind.WHOLE, Kind.NUMBER, Kind.OTHER)
 
 
-_NO_TENSORS = frozenset({Use.NUMBER, Use.OPTION, Use.SETTING})
+_NO_TENSORS = frozenset({Use.NUMBER, Use.COUNT, Use.OPTION, Use.SETTING})
 _NO_NUMBERS = frozenset({Use.OPTION, Use.TENSOR, Use.TOLD_APART})
 _INDEX_OR_MASK = frozenset({"int64", "bool"})
 _MOST_CALLS = 3
@@ -100,9 +100,10 @@ def _kinds(function: FunctionNode, tree: ast.Module, calls: int) -> Mapping[str,
 def _kind(used: set[Use], is_among_numbers: bool) -> Kind:
     if Use.SETTING in used and not used.isdisjoint({Use.TENSOR, Use.FLOATING}):
         used = used - {Use.SETTING}  # `layer.norm(x)` is a call of a layer
-    is_number = Use.NUMBER in used or {Use.SETTING, Use.OPERAND} <= used
-    if is_number or not used.isdisjoint(_NO_TENSORS) or (is_among_numbers and Use.ARITHMETIC in used):
-        return Kind.NUMBER if is_number and used.isdisjoint(_NO_NUMBERS) else Kind.OTHER
+    if Use.COUNT in used and used.isdisjoint(_NO_NUMBERS):
+        return Kind.NUMBER
+    if not used.isdisjoint(_NO_TENSORS) or (is_among_numbers and Use.ARITHMETIC in used):
+        return Kind.OTHER
     if Use.WHOLE in used:
         return Kind.WHOLE
     if Use.DATA in used and used.isdisjoint({Use.TENSOR, Use.MAY_BE_TENSOR, Use.PLACED}):
@@ -277,20 +278,26 @@ class ParameterKinds:
             if one is not None
         )
 
-    def scaled_by(self, definition: FunctionDefinition, numbers: Mapping[str, Value]) -> dict[str, Value]:
-        """The parameters that are numbers unless somebody gives a tensor, which has the assumed dtype, or that of the calls in
-        view."""
+    def usual(self, definition: FunctionDefinition, defaults: Mapping[str, Value]) -> dict[str, Value]:
+        """The parameters that are numbers unless somebody gives something else: a tensor, which has the assumed dtype, or what the
+        calls in view give. A constructor is given numbers, unless a call in the file computes what it gives.
+
+        Args:
+            defaults: what they are by their defaults.
+        """
+        if definition.name in ("__init__", "__new__"):
+            computed = computed_arguments(definition.module.tree, definition.node)
+            return {name: value for name, value in defaults.items() if name not in computed}
         found = {}
         by_use = kinds_by_use(definition)
-        for name, number in numbers.items():
+        for name, value in defaults.items():
             if not by_use.get(name, Kind.OPEN).may_be_floating:
-                found[name] = number
+                found[name] = value
                 continue
-            given = self._given.get(definition, {}).get(name, number)
+            given = self._given.get(definition, {}).get(name, value)
             is_known = all(isinstance(one, (Const, Number)) or _dtypes(one) for one in choices(given))
             if is_known or not self.other_floats.are_about:
-                known = given if is_known else number
-                found[name] = join_all((number, known, Tensor(self.floating))) or number
+                found[name] = join_all((value, given if is_known else value, Tensor(self.floating))) or value
         return found
 
     def certain(
@@ -340,6 +347,39 @@ class ParameterKinds:
                 whole = WHOLE if shown[name] <= FLOATING else frozenset()  # which it is given all the same
                 found[name] = of_dtypes(value, shown[name] | whole | (dtypes or frozenset()))
         return found
+
+
+def computed_arguments(tree: ast.Module, init: FunctionNode) -> frozenset[str]:
+    """The parameters of a constructor that a call in its file gives what other calls compute, themselves or by a variable."""
+    owner = next((one for one in classes(tree.body) if init in one.body), None)
+    if owner is None:
+        return frozenset()
+    names = [one.arg for one in _named(init)][1:]
+    computed = {
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _holds_call(node.value)
+        for target in node.targets
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        called = getattr(node.func, "id", getattr(node.func, "attr", None)) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and called in (owner.name, "__init__"):
+            given = [*zip(names, node.args, strict=False), *((word.arg, word.value) for word in node.keywords)]
+            found |= {
+                name for name, value in given if name is not None and (_holds_call(value) or _names(value) & computed)
+            }
+    return frozenset(found)
+
+
+def _holds_call(node: ast.expr) -> bool:
+    return any(isinstance(one, ast.Call) for one in ast.walk(node))
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _assumed(value: Value, dtypes: frozenset[str], dimensions: int, *, as_tensor: bool) -> Value:

@@ -34,7 +34,9 @@ class Use(Enum):
     """What a use takes a parameter for."""
 
     NUMBER = auto()
-    """A size, a bound of a range."""
+    """A size, or several of them, or a bound of a range."""
+    COUNT = auto()
+    """One number: how many items a range or how many features a layer has."""
     WHOLE = auto()
     """What is looked up by, a condition, a length: it holds whole numbers."""
     OPERAND = auto()
@@ -133,7 +135,8 @@ def uses_of_parameters(function: FunctionNode, torch_names: tuple[tuple[str, str
                 found.of[name].add(use)
 
     for node in inside:
-        note(Use.NUMBER, _numbers(node, roots))
+        note(Use.NUMBER, _numbers(node))
+        note(Use.COUNT, _counts(node, roots))
         note(Use.WHOLE, _whole(node))
         note(Use.TOLD_APART, _asked_for(node))
         note(Use.MAY_BE_TENSOR, _asked_for(node) if _asks_for_tensors(node) else ())
@@ -353,19 +356,31 @@ def _asks_for_tensors(node: ast.AST) -> bool:
     )
 
 
-def _numbers(node: ast.AST, roots: Mapping[str, str]) -> Iterator[str]:
+def _numbers(node: ast.AST) -> Iterator[str]:
     """The variables that a node takes for numbers: sizes, bounds of a range."""
+    if not isinstance(node, ast.Call) or _last(node.func) not in _FACTORIES:
+        return
+    for one in (*node.args, *(word.value for word in node.keywords if word.arg not in _OPTIONS)):
+        yield from _within_arithmetic(one)
+
+
+def _counts(node: ast.AST, roots: Mapping[str, str]) -> Iterator[str]:
+    """The variables that a node takes for one number each: what bounds a range, what sizes a layer."""
     if not isinstance(node, ast.Call):
         return
-    if _last(node.func) in _FACTORIES:
-        for one in (*node.args, *(word.value for word in node.keywords if word.arg not in _OPTIONS)):
-            yield from _within_arithmetic(one)
-        return
-    package, _, layer = (_function_of_torch(node, roots) or "").rpartition(".")
+    package, _, name = (_function_of_torch(node, roots) or "").rpartition(".")
+    given: list[tuple[str | None, ast.expr]] = []
     if package == "torch.nn":
-        given = [*zip(taken_by(layer), node.args, strict=False), *((word.arg, word.value) for word in node.keywords)]
-        for name, value in given:
-            yield from _within_arithmetic(value) if name in NUMBERS else ()
+        given = [*zip(taken_by(name), node.args, strict=False), *((word.arg, word.value) for word in node.keywords)]
+        given = [(word, value) for word, value in given if word in NUMBERS]
+    elif (package == "torch" and name in _RANGES) or (isinstance(node.func, ast.Name) and node.func.id == "range"):
+        given = [(None, value) for value in node.args]
+    for _, value in given:
+        yield from _within_arithmetic(value)
+
+
+_RANGES = frozenset({"arange", "linspace", "logspace", "eye"})
+"""Factories that take numbers alone by position. Others take a shape as well."""
 
 
 def _whole(node: ast.AST) -> Iterator[str]:

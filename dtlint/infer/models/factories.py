@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import COMPLEX, FLOATING, LEGACY_TENSORS, Category
@@ -198,8 +199,21 @@ def _tensor(ctx: Context, arguments: Arguments) -> Value:
     if isinstance(plain, Tensor) and "device" not in arguments.keywords:
         device = plain.device
     content = _nested(ctx, data) if data is not None else NONE
-    extra = frozenset({shapes.BARE}) if rank is None else frozenset()
+    is_bare = rank is None and not isinstance(plain, Array) and not _holds_several(ctx, arguments)
+    extra = frozenset({shapes.BARE}) if is_bare else frozenset()
     return Tensor(made.dtypes, made.symbol, rank, elements(content), device, extra)
+
+
+def _holds_several(ctx: Context, arguments: Arguments) -> bool:
+    """Is the data a parameter that is declared as a list, a tuple or an array?"""
+    given = arguments.node.args[:1] if isinstance(arguments.node, ast.Call) else []
+    function = getattr(ctx.frame.function, "node", None)
+    if not given or not isinstance(given[0], ast.Name) or function is None:
+        return False
+    named = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    declared = next((one.annotation for one in named if one.arg == given[0].id and one.annotation is not None), None)
+    words = set() if declared is None else {getattr(one, "id", getattr(one, "attr", "")) for one in ast.walk(declared)}
+    return not words.isdisjoint({"list", "List", "tuple", "Tuple", "Sequence", "ndarray"})
 
 
 def _nested(ctx: Context, value: Value, depth: int = 4) -> Value:

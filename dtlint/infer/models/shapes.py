@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtlint.dtypes.table import load
 from dtlint.infer.domain.values import Many, Tensor, Tuple, Value, reshaped
 from dtlint.infer.models import ranges, ranks
 from dtlint.infer.models.ranks import broadcast, of_sizes
@@ -36,7 +37,8 @@ def with_shape(
         symbol = answer.symbol if ranks.keeps(op) else reshaped(answer.symbol)
         extra = _BOUND if op.rpartition(".")[2] in _BOUNDS else frozenset()
         given = list(_tensors((*args, *keywords.values())))
-        if rank is None and given and all(BARE in one.extra for one in given):
+        by_dimension = "dim" in keywords or (len(args) > 1 and not load().kinds_at(op, 1))
+        if rank is None and given and not by_dimension and all(BARE in one.extra for one in given):
             extra |= {BARE}
         return Tensor(answer.dtypes, symbol, rank, ranges.of_op(op, args, keywords), device, extra)
     if isinstance(answer, Tuple) and not answer.names and len(answer.items) == 2:
