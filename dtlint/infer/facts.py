@@ -124,17 +124,26 @@ class Operation:
         return any(one <= LOW_PRECISION for one in self._known_dtypes())
 
     def _known_dtypes(self) -> Iterator[frozenset[str]]:
-        """What the dtypes of the operands can be, of those in lists and tuples, too, as far as that is known."""
+        """What the dtypes of the operands can be, as far as that is known."""
+        yield from (one.dtypes for one in self._operands() if isinstance(one, Tensor) and one.dtypes)
+
+    @property
+    def is_known(self) -> bool:
+        """Are the dtypes of all operands known, and not taken for those of others?"""
+        given = (one for one in self._operands() if isinstance(one, (Tensor, Unknown)))
+        return not any(one.dtypes is None or SUPPOSED in one.extra for one in given)
+
+    def _operands(self) -> Iterator[Value]:
+        """The operands, those in lists and tuples, too."""
         waiting: list[Value] = [*self.args, *(value for _, value in self.keywords)]
         while waiting:
             value = waiting.pop()
-            if isinstance(value, Tensor):
-                if value.dtypes:
-                    yield value.dtypes
-            elif isinstance(value, Tuple):
+            if isinstance(value, Tuple):
                 waiting += value.items
             elif isinstance(value, Many):
                 waiting.append(value.item)
+            else:
+                yield value
 
     def refusal_as(self, dtype: str) -> str | None:
         """What torch says where the floating dtypes that callers decide, weights among them, are one and the same, and the
@@ -612,7 +621,7 @@ class ModuleFacts:
         steps = [step for step in reversed(operation.calls) if id(step.module) in self._judged]
         steps = [step for step in steps if step.module is not operation.module] or steps
         begin = operation.calls[0]
-        well = [other.calls for other, is_asked_for in others if not is_asked_for and _is_known(other)]
+        well = [other.calls for other, is_asked_for in others if not is_asked_for and other.is_known]
         shared = {step.node for calls in well if calls[0].module is not begin.module for step in calls}
         by_anybody = {calls[0].node for calls in well if self._function(calls[0]) is not self._function(begin)}
         shared |= by_anybody - {other.calls[0].node for other, is_asked_for in others if is_asked_for}
@@ -622,14 +631,6 @@ class ModuleFacts:
     def _function(self, step: Step) -> ast.AST | None:
         """The function of this module that makes a call."""
         return self.around.function(step.node) if step.module is self.module else None
-
-
-def _is_known(operation: Operation) -> bool:
-    """Are the dtypes of its operands known?"""
-    given = (*operation.args, *(value for _, value in operation.keywords))
-    return not any(
-        isinstance(one, (Tensor, Unknown)) and (one.dtypes is None or SUPPOSED in one.extra) for one in given
-    )
 
 
 _Seen = TypeVar("_Seen", Call, Evaluation)

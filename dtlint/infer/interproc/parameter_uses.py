@@ -50,7 +50,7 @@ class Use(Enum):
     TOLD_APART = auto()
     """The function asks what kind of value it is."""
     MAY_BE_TENSOR = auto()
-    """The function asks whether it is a tensor."""
+    """The function asks what kind of value it is, a tensor among others."""
     OPTION = auto()
     """A dtype or a device, wherever it is read."""
     SETTING = auto()
@@ -348,7 +348,7 @@ def _asked_for(node: ast.AST) -> Iterator[str]:
 
 
 def _asks_for_tensors(node: ast.AST) -> bool:
-    """Does a call ask whether something is a tensor, or whatever it may be?"""
+    """May the answer to what a node asks of a value be a tensor? `isinstance` says which kinds it asks for."""
     if not isinstance(node, ast.Call) or _last(node.func) != "isinstance":
         return True
     return any(

@@ -378,9 +378,8 @@ def _asked(
     as_given = _are_as_given((*args, *keywords.values()))
     operands = tuple(_operand(value, as_given) for value in (*args, *keywords.values()))
     device = shapes.device_of_operands(args, keywords)
-    if (
-        device is None and args and op.startswith("torch.nn.")
-    ):  # torch raises for weights on another device than the input
+    if device is None and args and op.startswith("torch.nn."):
+        # Weights lie where the input does, or torch raises; a layer's come before its input, a function's behind.
         device = shapes.device_of_operands(args[:1] if op.startswith("torch.nn.functional.") else args[-1:], {})
     regions = _region_for(region, device)
     return table_answer(Question(op, operands, tuple(keywords), regions, defaults, device))
