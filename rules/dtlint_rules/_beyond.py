@@ -84,11 +84,12 @@ def _beyond(operation: Operation) -> str | None:
     if name in ("mul", "div") and number is not None:
         return _scaled(number if name == "mul" else (1 / number if number else 0.0), tensor, operation, name)
     dtype = beyond(number, tensor)
-    device = getattr(tensor, "device", None)
-    if dtype is None or number is None or (name.startswith("clamp") and device == "cuda"):
+    if dtype is None or number is None:
         return None
     outcome = "this raises" if name in _RAISING else f"it becomes {'-' * (number < 0)}inf"
     if name.startswith("clamp"):
+        if getattr(tensor, "device", None) == "cuda":
+            return None
         outcome = _ON_CPU if _is_for_the_cpu(operation) else "this raises"
     return f"{number:g} is beyond {dtype}, which ends at {largest(dtype)}: {outcome}"
 

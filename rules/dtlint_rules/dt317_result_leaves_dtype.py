@@ -75,8 +75,7 @@ class ResultLeavesDtype(Rule):
         happened: dict[object, Sighting[Operation]] = {}
         every = sorted(facts.operations(), key=lambda one: (one.behind, bool(one.what.calls)))
         for seen in every:
-            around = [one for one in facts.around.around(seen.node) if isinstance(one, _FUNCTIONS)]
-            if _is_departure(seen.what, assumed.inputs) and not (around and all(map(_is_given_numbers, around))):
+            if _is_departure(seen.what, assumed.inputs) and not _is_among_numbers(facts, seen.node):
                 happened.setdefault(seen.what.node, seen)
         told: set[ast.AST] = set()
         undone = {facts.around.function(one.node) for one in every if _narrows(one.what, assumed.inputs)}
@@ -92,6 +91,12 @@ class ResultLeavesDtype(Rule):
                     if not is_undone or _wider(found.what, assumed.inputs) is not None:
                         told.add(found.node)
                         yield _finding(found, assumed.inputs, result)
+
+
+def _is_among_numbers(facts: ModuleFacts, node: ast.AST) -> bool:
+    """Does it stand in functions that are given numbers alone, all those around it?"""
+    around = [one for one in facts.around.around(node) if isinstance(one, _FUNCTIONS)]
+    return bool(around) and all(map(_is_given_numbers, around))
 
 
 def _is_given_numbers(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -71,7 +71,7 @@ def open_parameters(
         kinds: which of them have a certain dtype under an assumption.
         believes_masks: is a parameter that is declared as BoolTensor bool? Programs write that for masks of integers, too.
         of_numbers: are those that are not shown to be tensors taken for numbers?
-        shows_numbers: are those numbers that the function uses as sizes and rates?
+        shows_numbers: are those numbers that bound a range or size a layer?
     """
     given = definition.node.args
     defaults = definition.defaults or {}

@@ -286,7 +286,7 @@ class ParameterKinds:
             defaults: what they are by their defaults.
         """
         if definition.name in ("__init__", "__new__"):
-            computed = computed_arguments(definition.module.tree, definition.node)
+            computed = _computed_arguments(definition.module.tree, definition.node)
             return {name: value for name, value in defaults.items() if name not in computed}
         found = {}
         by_use = kinds_by_use(definition)
@@ -349,7 +349,7 @@ class ParameterKinds:
         return found
 
 
-def computed_arguments(tree: ast.Module, init: FunctionNode) -> frozenset[str]:
+def _computed_arguments(tree: ast.Module, init: FunctionNode) -> frozenset[str]:
     """The parameters of a constructor that a call in its file gives what other calls compute, themselves or by a variable."""
     owner = next((one for one in classes(tree.body) if init in one.body), None)
     if owner is None:

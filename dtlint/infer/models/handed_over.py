@@ -1,7 +1,8 @@
 """What is not in view, where it is asked what would break under an assumption: it changes nothing.
 
 What a caller hands over to be called, an activation or a layer, is of the assumed dtype as all else is, and keeps it. A tensor of
-which nothing is known has the dtype of the one that it meets, and one of which it is not known has dimensions.
+which nothing is known has the dtype of the one that it meets, and one of which it is not known has dimensions, unless it was made
+of data of which nothing is known: that may be a number.
 """
 
 from __future__ import annotations

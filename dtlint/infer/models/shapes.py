@@ -36,9 +36,7 @@ def with_shape(
         rank = ranks.of_result(op, args, keywords, settings)
         symbol = answer.symbol if ranks.keeps(op) else reshaped(answer.symbol)
         extra = _BOUND if op.rpartition(".")[2] in _BOUNDS else frozenset()
-        given = list(_tensors((*args, *keywords.values())))
-        by_dimension = "dim" in keywords or (len(args) > 1 and not load().kinds_at(op, 1))
-        if rank is None and given and not by_dimension and all(BARE in one.extra for one in given):
+        if rank is None and _is_bare(op, args, keywords):
             extra |= {BARE}
         return Tensor(answer.dtypes, symbol, rank, ranges.of_op(op, args, keywords), device, extra)
     if isinstance(answer, Tuple) and not answer.names and len(answer.items) == 2:
@@ -53,6 +51,14 @@ def with_shape(
             return Tuple(tuple(_with_rank(item, rank, device) for item, rank in items), answer.names)
         return _with_rank(answer, None if isinstance(parts, tuple) else parts, device)
     return answer
+
+
+def _is_bare(op: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> bool:
+    """Is it an op on nothing but such tensors, and along no dimension, which they would have then?"""
+    if "dim" in keywords or (len(args) > 1 and not load().kinds_at(op, 1)):
+        return False
+    given = list(_tensors((*args, *keywords.values())))
+    return bool(given) and all(BARE in one.extra for one in given)
 
 
 _BOUNDS = frozenset({"max", "min", "amax", "amin", "maximum", "minimum", "cummax", "cummin"})
