@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dtlint.check.verdict import Verdict
 from dtlint.infer.domain.values import Many, Tensor, Tuple, Unknown, Value, choices
 from dtlint.infer.interproc.parameter_kinds import kinds_in
-from dtlint.source.definitions import public_functions
+from dtlint.source.definitions import named_parameters, public_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -114,8 +114,7 @@ def _takes_tensors(
         computes: does it compute with tensors? Then a parameter that nothing tells of may be one.
     """
     kinds = kinds_in(tree, function)
-    given = function.args
-    named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    named = named_parameters(function)
     is_static = any(getattr(one, "id", "") == "staticmethod" for one in function.decorator_list)
     for one in named[is_method and not is_static :]:
         kind = kinds[one.arg]

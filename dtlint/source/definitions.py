@@ -16,6 +16,7 @@ __all__ = [
     "classes",
     "functions",
     "is_public",
+    "named_parameters",
     "nested_classes",
     "overriding",
     "public_functions",
@@ -23,6 +24,12 @@ __all__ = [
 ]
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
+
+
+def named_parameters(function: FunctionNode | ast.Lambda) -> tuple[ast.arg, ...]:
+    """The parameters of a function that one argument can be given for, in order: those with stars aside."""
+    given = function.args
+    return (*given.posonlyargs, *given.args, *given.kwonlyargs)
 
 
 def is_public(node: FunctionNode | ast.ClassDef) -> bool:

@@ -11,7 +11,7 @@ from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import widens_perhaps
 from dtlint.infer.domain.values import LEFT, ProjectClass, Ref, Tensor, Tuple, Value, choices
 from dtlint.rule import Finding, Rule
-from dtlint.source.definitions import public_functions, returned
+from dtlint.source.definitions import named_parameters, public_functions, returned
 from dtlint_rules._attained import last_name_of
 from dtlint_rules._casts import TO_FLOATING
 from dtlint_rules._needs import TORCH
@@ -102,7 +102,7 @@ def _is_among_numbers(facts: ModuleFacts, node: ast.AST) -> bool:
 def _is_given_numbers(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Is a function declared to be given nothing but numbers and texts? What it makes has no dtype of the caller's."""
     given = function.args
-    named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    named = named_parameters(function)
     declared = [getattr(one.annotation, "id", None) for one in named]
     return bool(named) and not given.vararg and not given.kwarg and set(declared) <= {"int", "float", "bool", "str"}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.dtypes.contracts import Contract, Term, contract_of
 from dtlint.infer.domain.values import Tensor
 from dtlint.rule import Finding, Rule
-from dtlint.source.definitions import returned
+from dtlint.source.definitions import named_parameters, returned
 from dtlint_rules._needs import TORCH
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def _of_function(facts: ModuleFacts, function: FunctionNode) -> Iterator[Finding
         return
     if contract is None:
         return
-    args = function.args
-    names = {one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
+    names = {one.arg for one in named_parameters(function)}
     for name in contract.parameters.keys() - names:
         yield Finding(function, f"The contract speaks of `{name}`, which is no parameter")
     for result in returned(function):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dtlint.diagnostic import Span
 from dtlint.infer.surroundings import FUNCTIONS
 from dtlint.infer.walk import nodes, parts
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,9 +68,7 @@ class Bindings:
         scope = self._scopes.get(name)
         if not isinstance(scope, _Function):
             return None
-        given = scope.args
-        every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
-        return next(((scope, one) for one in every if one.arg == name.id), None)
+        return next(((scope, one) for one in named_parameters(scope) if one.arg == name.id), None)
 
 
 def bound_in(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:

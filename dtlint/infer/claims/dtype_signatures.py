@@ -178,7 +178,7 @@ def _key(one: ast.arg, value: Value | None) -> str:
     for choice in () if value is None else choices(value):
         if isinstance(choice, (Tensor, Unknown)) and choice.symbol is not None and len(choice.symbol.of) == 1:
             return next(iter(choice.symbol.of)).key
-    return parameter_key(one.arg, one.lineno, one.col_offset)
+    return parameter_key(one)
 
 
 def _is_variable(value: Value, key: str, decides: frozenset[str]) -> bool:

@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
+from dtlint.infer.interproc.signatures import parameter_key
 from dtlint.infer.walk import nodes, parts
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dtlint.infer.domain.values import Symbol
 
 __all__ = ["Scopes", "in_words"]
@@ -21,7 +21,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def in_words(symbol: Symbol, function: _Function) -> str | None:
     """What decides, as a function calls it; None where it has no name there for all of that."""
-    given = {f"{one.arg}@{one.lineno}:{one.col_offset}" for one in _parameters(function)}
+    given = set(map(parameter_key, named_parameters(function)))
     if not all(atom.key in given or atom.text.startswith("self.") for atom in symbol.of):
         return None
     bound = _bound_in(function)
@@ -54,10 +54,6 @@ def _condition(symbol: Symbol) -> str:
     if symbol.least is Category.INTEGER:
         return f", unless {'one' if several else 'that'} is bool"
     return ", if all are floating" if several else ", if that is floating"
-
-
-def _parameters(function: _Function) -> Iterator[ast.arg]:
-    yield from (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
 
 
 class Scopes:

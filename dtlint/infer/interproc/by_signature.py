@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.infer.domain.values import NONE, TOP, Function, Region, Value
 from dtlint.infer.interproc.entry_regions import enter_region
-from dtlint.infer.interproc.open_parameters import named_parameters, open_parameters
+from dtlint.infer.interproc.open_parameters import open_parameters
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
 from dtlint.infer.models import scaling
 from dtlint.infer.models.module_trees import is_module
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,10 +84,6 @@ def applied(
     """
     if result == TOP:
         return TOP
-    names = {one.arg: one for one in named_parameters(definition)}
-    atoms = {
-        parameter_key(name, names[name].lineno, names[name].col_offset): value
-        for name, value in bound.items()
-        if name in names
-    }
+    names = {one.arg: one for one in named_parameters(definition.node)}
+    atoms = {parameter_key(names[name]): value for name, value in bound.items() if name in names}
     return instantiated(result, atoms, of_itself=of_itself)

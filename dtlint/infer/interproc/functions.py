@@ -14,6 +14,7 @@ from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value
 from dtlint.infer.models.registry import MODELS
 from dtlint.infer.models.training import UNSCALING
 from dtlint.infer.walk import nodes, parts
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,14 +132,12 @@ class FunctionDefinition:
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters that an argument can be given for, stars aside."""
-        given = self.node.args
-        return tuple(one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+        return tuple(one.arg for one in named_parameters(self.node))
 
     @cached_property
     def numbers(self) -> dict[str, ast.expr]:
         """The parameters that are annotated as plain numbers, perhaps as optional ones, with the annotations."""
-        given = self.node.args
-        every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        every = named_parameters(self.node)
         return {one.arg: one.annotation for one in every if one.annotation is not None and _is_number(one.annotation)}
 
     @cached_property
@@ -178,9 +177,7 @@ class FunctionDefinition:
 
     def annotation(self, name: str) -> ast.expr | None:
         """The annotation of a parameter."""
-        given = self.node.args
-        every = (*given.posonlyargs, *given.args, *given.kwonlyargs)
-        return next((one.annotation for one in every if one.arg == name), None)
+        return next((one.annotation for one in named_parameters(self.node) if one.arg == name), None)
 
 
 _OF_NUMBERS = frozenset({"int", "float", "bool", "Optional", "Union", "typing"})

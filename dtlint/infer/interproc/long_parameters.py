@@ -17,6 +17,7 @@ from dtlint.infer.interproc.signatures import parameter_key
 from dtlint.infer.models.unknown_tensors import CASTS
 from dtlint.infer.semantics.annotations import is_declared
 from dtlint.infer.walk import nodes
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -81,9 +82,7 @@ class Search:
 
 def declared_long(definition: FunctionDefinition) -> dict[str, ast.arg]:
     """The parameters that are declared as LongTensor."""
-    given = definition.node.args
-    named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
-    return {one.arg: one for one in named if is_declared(one.annotation, "LongTensor")}
+    return {one.arg: one for one in named_parameters(definition.node) if is_declared(one.annotation, "LongTensor")}
 
 
 def int64_parameters(
@@ -104,7 +103,7 @@ def int64_parameters(
         return names
     search = Search(names)
     read(search, trusted)
-    used = {name for name, one in long.items() if parameter_key(name, one.lineno, one.col_offset) in search.looked_up}
+    used = {name for name, one in long.items() if parameter_key(one) in search.looked_up}
     return trusted | used
 
 

@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.values import Tensor, Unknown, Value, choices
+from dtlint.infer.interproc.signatures import parameter_key
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +69,7 @@ def _passed_on(facts: ModuleFacts) -> Iterator[tuple[frozenset[str], str]]:
     functions = {f"{facts.module.name}.{name}": node for name, node in _functions(facts.tree) if facts.module.name}
     for call in facts.calls(*functions) if functions else ():  # without names all calls are asked for
         for parameter, value in _given(call, functions[call.name]):
-            yield _keys(value), f"{parameter.arg}@{parameter.lineno}:{parameter.col_offset}"
+            yield _keys(value), parameter_key(parameter)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -82,6 +84,6 @@ def _given(call: Call, function: ast.FunctionDef) -> Iterator[tuple[ast.arg, Val
     named = [*function.args.posonlyargs, *function.args.args]
     for parameter, value in zip(named[call.receiver is not None :], call.args, strict=False):
         yield parameter, value
-    for parameter in (*named, *function.args.kwonlyargs):
+    for parameter in named_parameters(function):
         if parameter.arg in call.keywords:
             yield parameter, call.keywords[parameter.arg]

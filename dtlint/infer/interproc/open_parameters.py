@@ -32,6 +32,7 @@ from dtlint.infer.interproc.parameter_kinds import Kind, ParameterKinds, kinds_b
 from dtlint.infer.interproc.signatures import parameter_key
 from dtlint.infer.interproc.tensor_use import used_as_tensors
 from dtlint.infer.semantics.annotations import declared_in, holds_no_tensor, is_declared
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as MappingOf
@@ -42,18 +43,11 @@ if TYPE_CHECKING:
 __all__ = [
     "as_operands",
     "is_open",
-    "named_parameters",
     "numbers",
     "open_parameters",
     "usual_numbers",
     "usual_parts",
 ]
-
-
-def named_parameters(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
-    """The parameters of a function that have names, in order."""
-    given = definition.node.args
-    return (*given.posonlyargs, *given.args, *given.kwonlyargs)
 
 
 def open_parameters(
@@ -75,7 +69,7 @@ def open_parameters(
     """
     given = definition.node.args
     defaults = definition.defaults or {}
-    gradients, named = _gradients(definition), named_parameters(definition)
+    gradients, named = _gradients(definition), named_parameters(definition.node)
     is_method = definition.owner is not None and "staticmethod" not in definition.decorators
     others = named[is_method:]  # than the receiver, whose methods say nothing of tensors
     contracted = _contracted(definition)
@@ -83,7 +77,7 @@ def open_parameters(
     found: dict[str, Value] = {}
     for one in named:
         default = defaults.get(one.arg)
-        symbol = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
+        symbol = Symbol(frozenset({Atom(parameter_key(one), one.arg)}))
         value = None if one.annotation is None else declared_in(ctx, definition.module, one.annotation, symbol)
         is_mask = not believes_masks and is_declared(one.annotation, "BoolTensor")
         if is_mask or (value is None and one in others and one.arg in used_as_tensors(definition.node)):
@@ -120,11 +114,11 @@ def _contracted(definition: FunctionDefinition) -> dict[str, Value]:
         return {}
     found: dict[str, Value] = {}
     symbols: dict[str, Symbol] = {}
-    for one in named_parameters(definition):
+    for one in named_parameters(definition.node):
         term = contract.parameters.get(one.arg)
         if term is None or not term.stated:
             continue
-        own = Symbol(frozenset({Atom(parameter_key(one.arg, one.lineno, one.col_offset), one.arg)}))
+        own = Symbol(frozenset({Atom(parameter_key(one), one.arg)}))
         value: Value = Tensor(term.dtypes) if term.dtypes else TOP
         if len(term.variables) == 1:
             value = Tensor(None, symbols.setdefault(term.variables[0], own))
@@ -212,4 +206,4 @@ def _gradients(definition: FunctionDefinition) -> tuple[ast.arg, ...]:
         for node in ast.walk(owner.definition.node)
     ):
         return ()
-    return named_parameters(definition)[1:]
+    return named_parameters(definition.node)[1:]

@@ -23,7 +23,7 @@ from dtlint.infer.interproc.other_floats import OtherFloats
 from dtlint.infer.interproc.parameter_ranks import least_dimensions
 from dtlint.infer.interproc.parameter_uses import Use, uses_of_parameters
 from dtlint.infer.interproc.signatures import parameter_key
-from dtlint.source.definitions import classes, functions
+from dtlint.source.definitions import classes, functions, named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,7 +85,7 @@ def kinds_in(tree: ast.Module, function: FunctionNode) -> Mapping[str, Kind]:
 def _kinds(function: FunctionNode, tree: ast.Module, calls: int) -> Mapping[str, Kind]:
     uses = uses_of_parameters(function, _torch_names(tree))
     has_numbers = any(Use.NUMBER in one for one in uses.of.values())
-    bare = {one.arg for one in _named(function) if one.annotation is None}
+    bare = {one.arg for one in named_parameters(function) if one.annotation is None}
     found = {name: _kind(used, has_numbers and name in bare) for name, used in uses.of.items()}
     if not calls:
         return found
@@ -181,11 +181,6 @@ def told_apart(function: FunctionNode) -> frozenset[str]:
     return frozenset(name for name, used in uses_of_parameters(function).of.items() if Use.TOLD_APART in used)
 
 
-def _named(function: FunctionNode) -> tuple[ast.arg, ...]:
-    given = function.args
-    return (*given.posonlyargs, *given.args, *given.kwonlyargs)
-
-
 class ParameterKinds:
     """What is known of the parameters of a file's functions, that are of the assumed dtype if they are floating.
 
@@ -235,7 +230,7 @@ class ParameterKinds:
             return Tensor(_INDEX_OR_MASK, None, at_least(dimensions) if value.rank is None else value.rank)
         if not kind.may_be_floating:
             return value
-        is_target = parameter_key(parameter.arg, parameter.lineno, parameter.col_offset) in self._targets
+        is_target = parameter_key(parameter) in self._targets
         is_tensor = is_input or is_target or kind.is_tensor  # a loss takes tensors alone
         if tensors_alone and not is_tensor and not any(isinstance(one, Tensor) for one in choices(value)):
             return value
@@ -354,7 +349,7 @@ def _computed_arguments(tree: ast.Module, init: FunctionNode) -> frozenset[str]:
     owner = next((one for one in classes(tree.body) if init in one.body), None)
     if owner is None:
         return frozenset()
-    names = [one.arg for one in _named(init)][1:]
+    names = [one.arg for one in named_parameters(init)][1:]
     computed = {
         name.id
         for node in ast.walk(tree)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.infer.interproc.parameter_uses import unbound
 from dtlint.infer.walk import nodes
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,8 +34,7 @@ def least_dimensions(function: FunctionNode) -> Mapping[str, int]:
     """The dimensions that parameters have at least, of those that are used so before anything else is bound to their names."""
     if isinstance(function, ast.Lambda):
         return {}
-    given = function.args
-    names = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    names = {one.arg for one in named_parameters(function)}
     inside = list(nodes(function.body))
     known = unbound(inside, names)
     found: dict[str, int] = {}

@@ -19,6 +19,7 @@ from dtlint.infer.models.table_answers import Operand, Question, Refusal, table_
 from dtlint.infer.models.unknown_tensors import CASTS, is_of_tensors
 from dtlint.infer.names import path_of
 from dtlint.infer.walk import nodes
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -123,8 +124,7 @@ def uses_of_parameters(function: FunctionNode, torch_names: tuple[tuple[str, str
     found = Uses()
     if isinstance(function, ast.Lambda):
         return found
-    given = function.args
-    named = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    named = named_parameters(function)
     found.of = {one.arg: set() for one in named}
     inside = list(nodes(function.body))
     known, roots = unbound(inside, set(found.of)), dict(torch_names)

@@ -32,14 +32,15 @@ from dtlint.infer.domain.values import (
 )
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["instantiated", "parameter_key", "tells_of_dtypes"]
 
 
-def parameter_key(name: str, line: int, column: int) -> str:
+def parameter_key(parameter: ast.arg) -> str:
     """The key of the atom that stands for a parameter."""
-    return f"{name}@{line}:{column}"
+    return f"{parameter.arg}@{parameter.lineno}:{parameter.col_offset}"
 
 
 def tells_of_dtypes(values: Iterable[Value]) -> bool:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dtlint.infer.walk import nodes, parts
+from dtlint.source.definitions import named_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,8 +32,7 @@ def used_as_tensors(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambd
     """The parameters of a function on which it certainly calls such a method, and whose kind it does not ask for."""
     if isinstance(function, ast.Lambda):
         return frozenset()
-    given = function.args
-    names = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    names = {one.arg for one in named_parameters(function)}
     statements = list(_certain(function.body))
     calls = [names.intersection(_called_on(statement)) for statement in statements]
     if not any(calls):

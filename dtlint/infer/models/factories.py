@@ -207,11 +207,10 @@ def _tensor(ctx: Context, arguments: Arguments) -> Value:
 def _holds_several(ctx: Context, arguments: Arguments) -> bool:
     """Is the data a parameter that is declared as a list, a tuple or an array?"""
     given = arguments.node.args[:1] if isinstance(arguments.node, ast.Call) else []
-    function = getattr(ctx.frame.function, "node", None)
+    function = ctx.frame.function
     if not given or not isinstance(given[0], ast.Name) or function is None:
         return False
-    named = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    declared = next((one.annotation for one in named if one.arg == given[0].id and one.annotation is not None), None)
+    declared = function.annotation(given[0].id)
     words = set() if declared is None else {getattr(one, "id", getattr(one, "attr", "")) for one in ast.walk(declared)}
     return not words.isdisjoint({"list", "List", "tuple", "Tuple", "Sequence", "ndarray"})
 
