@@ -194,6 +194,9 @@ class Semantics(Protocol):
     def construct(self, ctx: Context, cls: ProjectClass, arguments: Arguments) -> Value:
         """What `type.__call__(cls, ...)` gives. Raises NeverReturns."""
 
+    def initialise(self, ctx: Context, made: Ref, cls: ProjectClass, arguments: Arguments) -> None:
+        """Run what a new object's `__init__` does. Raises NeverReturns."""
+
     def perhaps(self, ctx: Context, run: Callable[[], None]) -> None:
         """Run something that may not run at all: what it changes may have changed."""
 

@@ -449,3 +449,8 @@ def test_a_module_in_the_place_of_a_forward_is_a_part_of_the_module(tmp_path: Pa
         "    return net(torch.ones(2))\n"
     )
     assert returned(tmp_path, code)[-1] == {"float32"}
+
+
+def test_what_a_function_inside_another_computes_is_claimed(tmp_path: Path) -> None:
+    code = "def f(x):\n    def scaled(y):\n        return y.exp() * 2\n    return scaled(x)\n"
+    assert returned(tmp_path, code) == [{"float16"}, {"float16"}]

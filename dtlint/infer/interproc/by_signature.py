@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.infer.domain.values import NONE, TOP, Function, Region, Value
+from dtlint.infer.interproc.calls import calls_of
 from dtlint.infer.interproc.entry_regions import enter_region
 from dtlint.infer.interproc.open_parameters import open_parameters
 from dtlint.infer.interproc.signatures import instantiated, parameter_key, tells_of_dtypes
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dtlint.infer.context import Context
-    from dtlint.infer.interproc.engine import Engine
     from dtlint.infer.interproc.functions import FunctionDefinition
     from dtlint.infer.interproc.project import ModuleInfo
 
@@ -51,12 +51,12 @@ def result_of(ctx: Context, definition: FunctionDefinition, signatures: dict[Fun
     Args:
         signatures: those that are known, to which this one is added.
     """
-    engine: Engine = ctx.semantics  # type: ignore[assignment]
+    calls = calls_of(ctx)
     known = signatures.get(definition)
     if known is not None:
-        engine.calls.asked[-1] |= known.rests_on
+        calls.asked[-1] |= known.rests_on
         return known.result
-    if definition.owner is not None and definition.name in ("__init__", "__new__"):
+    if definition.owner is not None and definition.is_constructor:
         return NONE
     signatures[definition] = Signature(TOP)
     bound = open_parameters(ctx, definition)
@@ -65,9 +65,9 @@ def result_of(ctx: Context, definition: FunctionDefinition, signatures: dict[Fun
         bound[first] = TOP
     recorder, ctx.recorder = ctx.recorder, None
     try:
-        with ctx.store.aside(), engine.calls.apart():
+        with ctx.store.aside(), calls.apart():
             enter_region(ctx, definition)
-            summary = engine.calls.openly(ctx, Function(definition, None), bound)
+            summary = calls.openly(ctx, Function(definition, None), bound)
     finally:
         ctx.recorder = recorder
     found = signatures[definition] = Signature(summary.result or TOP, summary.rests_on)

@@ -50,12 +50,13 @@ from dtlint.infer.state import Footprint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from dtlint.infer.context import Arguments, Context
+    from dtlint.infer.context import Arguments, Context, Recorder
     from dtlint.infer.domain.values import CallPath
+    from dtlint.infer.interproc.engine import Engine
     from dtlint.infer.interproc.functions import FunctionDefinition
     from dtlint.infer.state import Difference
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "calls_of"]
 
 _DEEPEST = 60
 """Calls in one another; what is deeper is not followed."""
@@ -65,6 +66,12 @@ _MOST_NESTED = 8
 """A method straight inside itself, of another object each time: wrappers around one another."""
 _MOST_KEPT = 24
 """Summaries of one function with the same arguments."""
+
+
+_OfModule = dict[tuple[Any, ...], "list[Summary]"]
+"""Summaries of a module's functions, by what these were given."""
+_Summaries = dict[Any, _OfModule]
+"""The same of all modules."""
 
 
 @dataclass(slots=True, eq=False)
@@ -100,10 +107,8 @@ class Calls:
         """The modules that something was asked for in, for each call under way."""
         self.readings: dict[FunctionDefinition, set[object]] = {}
         """What each function was given so far."""
-        self._summaries: dict[Any, dict[tuple[Any, ...], list[Summary]]] = {}
-        """By the module of the function, then by what it was given."""
-        self._of_questions: dict[Any, dict[tuple[Any, ...], list[Summary]]] = {}
-        """The same, of readings that ask for something else."""
+        self._summaries: dict[type[Recorder | None], _Summaries] = {}
+        """By the kind of recorder that was told: another one is to hear of a call as well."""
         self.left_out: set[FunctionDefinition] = set()
         """The functions under way where a call that tells of dtypes was not followed, for the budget: they may do more than
         was seen."""
@@ -210,15 +215,15 @@ class Calls:
         if self._thawed != store.thawed:
             self._thawed = store.thawed
             self._summaries.clear()
-            self._of_questions.clear()
         given = self.readings.setdefault(definition, set())
         if on_yield is None and key not in given and len(given) >= self.most_readings:
             self._leave_out(ctx, function, bound)
             first = next(iter(bound.values()), None)
             return first if first is not None and self._gives_first.get(definition) else TOP
         given.add(key)
+        remembered = self._summaries.setdefault(type(ctx.recorder), {}).setdefault(definition.module, {})
         if on_yield is None:
-            for summary in self._known(key):
+            for summary in self._known(remembered, key):
                 if not summary.tells and _holds(ctx, summary.reads):
                     if summary.path is not None and summary.path is not path:
                         if summary.defines_classes:
@@ -233,7 +238,7 @@ class Calls:
         if on_yield is None:
             # within a recursion this rests on what is assumed of its result, and holds until that changes
             around = next((one for one in reversed(self._running) if one.recursive), None)
-            kept = self._summaries.setdefault(definition.module, {}) if around is None else around.provisional
+            kept = remembered if around is None else around.provisional
             summaries = kept.setdefault(key, [])
             if len(summaries) >= _MOST_KEPT:
                 summaries.pop(0)
@@ -269,11 +274,10 @@ class Calls:
         self.left_out.clear()
         self.followed = 0
         self.asked = [set()]
-        for summaries in (self._summaries, self._of_questions):
-            if module is None:
-                summaries.clear()
-            else:
-                summaries.pop(module, None)
+        if module is None:
+            self._summaries.clear()
+        for summaries in self._summaries.values():
+            summaries.pop(module, None)
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -331,18 +335,9 @@ class Calls:
         finally:
             self._running.pop()
 
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """What is read meanwhile tells of other things than the recorder is told of: a call that told of nothing may tell now."""
-        self._summaries, self._of_questions = self._of_questions, self._summaries
-        try:
-            yield
-        finally:
-            self._summaries, self._of_questions = self._of_questions, self._summaries
-
-    def _known(self, key: tuple[Any, ...]) -> Iterator[Summary]:
+    def _known(self, remembered: _OfModule, key: tuple[Any, ...]) -> Iterator[Summary]:
         """What earlier calls with these arguments were found to do."""
-        yield from reversed(self._summaries.get(key[0].module, _NOTHING).get(key, ()))
+        yield from reversed(remembered.get(key, ()))
         for one in self._running:
             if one.recursive:
                 yield from one.provisional.get(key, ())
@@ -453,6 +448,12 @@ class Calls:
         return result
 
 
+def calls_of(ctx: Context) -> Calls:
+    """The calls of the engine that reads."""
+    engine: Engine = ctx.semantics  # type: ignore[assignment]
+    return engine.calls
+
+
 def _next_assumed(known: Value, found: Value, rounds: int) -> Value:
     """What a recursive call is assumed to give next: what it was assumed to, and what was found for that."""
     if rounds > MOST_ROUNDS:
@@ -467,7 +468,6 @@ def _is_open(value: Value) -> bool:
 
 _PLAIN = (Const, Dtype, Number)
 """What a function that nothing else is known of gives, where it is declared so."""
-_NOTHING: dict[tuple[Any, ...], list[Summary]] = {}
 _CACHING = frozenset({"lru_cache", "cache"})
 
 

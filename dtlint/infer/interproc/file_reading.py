@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtlint.infer.context import Frame, NeverReturns, TooLong
 from dtlint.infer.domain.values import Const
 from dtlint.infer.facts import Facts, ModuleFacts
+from dtlint.infer.interproc.callers import Callers, CarelessCallers, SupposedCallers
 from dtlint.infer.interproc.calls import Calls
 from dtlint.infer.interproc.engine import STEPS, context_for
 from dtlint.infer.interproc.functions import FunctionDefinition
@@ -144,7 +145,7 @@ class FileReading:
         ctx.notes.clear()
         self._calls.begin()
         kept = self._recording.judging(info)
-        reading = OpenContexts(info, self._recording, with_callees=True, rounds=1, signatures=self._signatures)
+        reading = self._contexts(info, CarelessCallers())
         facts = ModuleFacts(kept, info, [info])
         try:
             self._read(info, reading)
@@ -170,15 +171,8 @@ class FileReading:
         self._calls.begin()
         self._calls.most_readings = _MOST_UNDER
         kept = self._recording.judging(info)
-        reading = OpenContexts(
-            info,
-            self._recording,
-            with_callees=True,
-            rounds=1,
-            signatures=self._signatures,
-            assumption=assumption,
-            targets=frozenset() if assumption.targets == assumption.inputs else loss_targets(plain),
-        )
+        targets = frozenset[str]() if assumption.targets == assumption.inputs else loss_targets(plain)
+        reading = self._contexts(info, SupposedCallers(assumption, targets))
         facts = ModuleFacts(kept, info, [info], plain.around)
         facts.assumption, facts.without = assumption, plain
         try:
@@ -200,6 +194,9 @@ class FileReading:
             unfinished |= set(wanted_alone) - {one.node for one in reading.finished}
         facts.unfinished = frozenset(unfinished)
         return facts
+
+    def _contexts(self, info: ModuleInfo, callers: Callers) -> OpenContexts:
+        return OpenContexts(info, self._recording, callers, with_callees=True, signatures=self._signatures)
 
     def _read(self, info: ModuleInfo, reading: OpenContexts) -> None:
         """Run the body, read what stands under the main guard, and the definitions; the state is as before afterwards."""
@@ -286,13 +283,7 @@ class FileReading:
         for name in modules.by_body:
             ctx.modules.module(ctx, name)
         mark, usual = store.mark(), ctx.frame
-        library = OpenContexts(
-            ModuleInfo("", None, ast.Module([], []), ""),
-            self._recording,
-            with_callees=True,
-            rounds=1,
-            signatures=self._signatures,
-        )
+        library = self._contexts(ModuleInfo("", None, ast.Module([], []), ""), CarelessCallers())
 
         def ask() -> None:
             for name in modules.by_functions:

@@ -55,6 +55,11 @@ class FunctionDefinition:
         """Its name with the module's and the class's."""
         return f"{self.module.name if self.owner is None else self.owner.name}.{self.name}"
 
+    @property
+    def is_constructor(self) -> bool:
+        """Does it make an object, or what that holds to begin with?"""
+        return self.name in ("__init__", "__new__")
+
     @cached_property
     def model(self) -> Model | None:
         """What stands for the function though it can be read: a driver, whose source leads through machinery."""

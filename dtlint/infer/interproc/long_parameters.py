@@ -11,6 +11,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dtlint.infer.context import Recorder
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import Dtype, Tensor, Value, choices
 from dtlint.infer.interproc.signatures import parameter_key
@@ -22,7 +23,7 @@ from dtlint.source.definitions import named_parameters
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dtlint.infer.context import Arguments
+    from dtlint.infer.context import Arguments, Context, Frame
     from dtlint.infer.interproc.functions import FunctionDefinition
 
 __all__ = ["Search", "as_index", "declared_long", "int64_parameters"]
@@ -38,7 +39,7 @@ _OF_FLOATING = frozenset(
 
 
 @dataclass(slots=True)
-class Search:
+class Search(Recorder):
     """What a reading of a function tells of its parameters that are declared as LongTensor.
 
     Attributes:
@@ -53,7 +54,15 @@ class Search:
     doubted: set[str] = field(default_factory=set)
     refused: bool = False
 
-    def operation(self, op: str, args: Sequence[Value], keywords: Mapping[str, Value], error: str | None) -> None:
+    def operation(
+        self,
+        op: str,
+        args: Sequence[Value],
+        keywords: Mapping[str, Value],
+        result: Value | None,
+        error: str | None,
+        ctx: Context,
+    ) -> None:
         """One of torch's ops was evaluated."""
         last = op.rpartition(".")[2]
         if error is not None or last in _OF_FLOATING:
@@ -63,7 +72,7 @@ class Search:
         if place is not None and args:
             self.looked_up |= _keys(args[min(place, len(args) - 1) :])
 
-    def call(self, node: ast.AST, arguments: Arguments) -> None:
+    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated: is it one of `x.to(dtype)`?"""
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "to":
             return

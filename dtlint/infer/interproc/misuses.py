@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import ARITHMETIC, FLOATING, INTEGRAL
+from dtlint.infer.context import Recorder
 from dtlint.infer.domain.lattice import join_all
 from dtlint.infer.domain.values import (
     Bound,
@@ -29,7 +30,10 @@ from dtlint.infer.domain.values import (
 from dtlint.infer.models.unknown_tensors import CASTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    import ast
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from dtlint.infer.context import Arguments, Context, Frame
 
 __all__ = ["WHOLE", "Misuses", "kinds_by_reading", "of_dtypes"]
 
@@ -65,7 +69,7 @@ _OF_FLOATS = frozenset({"matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "einsum
 """Ops that take whole numbers as well, and hardly ever are given any."""
 
 
-class Misuses:
+class Misuses(Recorder):
     """Is told, while a function is read, where torch raises, and where whole numbers become floats.
 
     Args:
@@ -82,10 +86,17 @@ class Misuses:
         """Does the function come to its end?"""
 
     def operation(
-        self, op: str, place: object, given: Iterable[Value], result: Value | None, error: str | None
+        self,
+        op: str,
+        args: Sequence[Value],
+        keywords: Mapping[str, Value],
+        result: Value | None,
+        error: str | None,
+        ctx: Context,
     ) -> None:
         """One of torch's ops was evaluated."""
-        items = [one for value in given for one in _items(value)]
+        place = ctx.site
+        items = [one for value in (*args, *keywords.values()) for one in _items(value)]
         operands = [one for one in items if not isinstance(one, (Const, Number, Device, Dtype))]
         tensors = [one for one in operands if isinstance(one, Tensor) and one.dtypes]
         refuses = error is not None or (_name(op) in _INDEXING and any(map(_is_mixed, tensors)))
@@ -96,7 +107,7 @@ class Misuses:
         ):
             self._note((op, place))
 
-    def call(self, place: object, callee: Value, result: Value | None) -> None:
+    def call(self, node: ast.AST, callee: Value, arguments: Arguments, result: Value | None, frame: Frame) -> None:
         """A call was evaluated: does it cut off what was computed as floats, as `y.to(x.dtype)` does for a whole `x`? Or is it a
         cast to floats? One that floats do not come to, behind `if not x.is_floating_point()`, lifts whole numbers to these; but
         one to their own dtype may be behind `if x.dtype != y.dtype`."""
@@ -106,9 +117,9 @@ class Misuses:
             return
         before, after = callee.receiver.dtypes, result.dtypes if isinstance(result, Tensor) else None
         if before and before <= FLOATING and after and after <= WHOLE:
-            self._note((callee.name, place))
+            self._note((callee.name, node))
         elif before and after and after <= FLOATING and self._floating not in after:
-            self._note(("lift", place))
+            self._note(("lift", node))
 
     def beyond(self, other: Misuses) -> set[tuple[str, object]]:
         """What is misused here, or refused, and there not."""

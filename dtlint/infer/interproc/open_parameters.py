@@ -54,18 +54,16 @@ def open_parameters(
     ctx: Context,
     definition: FunctionDefinition,
     kinds: ParameterKinds | None = None,
-    believes_masks: bool = True,
     *,
-    of_numbers: bool = False,
-    shows_numbers: bool = False,
+    trusts_uses: bool = True,
 ) -> dict[str, Value]:
     """The parameters of a function, as anybody may give them.
 
     Args:
-        kinds: which of them have a certain dtype under an assumption.
-        believes_masks: is a parameter that is declared as BoolTensor bool? Programs write that for masks of integers, too.
-        of_numbers: are those that are not shown to be tensors taken for numbers?
-        shows_numbers: are those numbers that bound a range or size a layer?
+        kinds: which of them have a certain dtype under an assumption. Those of a constructor are numbers unless they are
+            shown to be tensors.
+        trusts_uses: are those numbers that bound a range or size a layer, and is a BoolTensor bool? Programs declare masks of
+            integers like that, too.
     """
     given = definition.node.args
     defaults = definition.defaults or {}
@@ -73,13 +71,13 @@ def open_parameters(
     is_method = definition.owner is not None and "staticmethod" not in definition.decorators
     others = named[is_method:]  # than the receiver, whose methods say nothing of tensors
     contracted = _contracted(definition)
-    by_use = kinds_by_use(definition) if shows_numbers else {}
+    by_use = kinds_by_use(definition) if trusts_uses else {}
     found: dict[str, Value] = {}
     for one in named:
         default = defaults.get(one.arg)
         symbol = Symbol(frozenset({Atom(parameter_key(one), one.arg)}))
         value = None if one.annotation is None else declared_in(ctx, definition.module, one.annotation, symbol)
-        is_mask = not believes_masks and is_declared(one.annotation, "BoolTensor")
+        is_mask = not trusts_uses and is_declared(one.annotation, "BoolTensor")
         if is_mask or (value is None and one in others and one.arg in used_as_tensors(definition.node)):
             value = Tensor(None, symbol)
         if value is None and one in gradients:
@@ -95,7 +93,7 @@ def open_parameters(
             value = join(value, Number(category))  # `x: int = 0.5` takes floats
         if kinds is not None and not is_declared(one.annotation, "LongTensor"):
             is_input = default is None and _is_forward(definition)
-            value = kinds.assumed(definition, one, value, is_input=is_input, tensors_alone=of_numbers)
+            value = kinds.assumed(definition, one, value, is_input=is_input, tensors_alone=definition.is_constructor)
         found[one.arg] = join(value, NONE) if default == NONE else value
     if given.vararg is not None:
         found[given.vararg.arg] = Many(TOP)

@@ -280,7 +280,7 @@ class ParameterKinds:
         Args:
             defaults: what they are by their defaults.
         """
-        if definition.name in ("__init__", "__new__"):
+        if definition.is_constructor:
             computed = _computed_arguments(definition.module.tree, definition.node)
             return {name: value for name, value in defaults.items() if name not in computed}
         found = {}

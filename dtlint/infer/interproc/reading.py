@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dtlint.infer.context import TooLong
 from dtlint.infer.facts import Facts
+from dtlint.infer.interproc.callers import AssumedCallers, Callers, TensorCallers
 from dtlint.infer.interproc.engine import context_for
 from dtlint.infer.interproc.open_contexts import OpenContexts
 from dtlint.infer.interproc.parsing import tree_of
@@ -96,7 +97,8 @@ def read(path: Path, roots: Sequence[Path], disk: Disk, assumption: Assumption |
         if is_program and assumption is None:
             ctx.modules.run_main(ctx, main)
         else:
-            OpenContexts(main, facts, signatures={}, assumption=assumption).read(ctx)
+            callers = Callers() if assumption is None else AssumedCallers(assumption)
+            OpenContexts(main, facts, callers, signatures={}).read(ctx)
     except (TooLong, RecursionError) as error:  # what was found so far may have been on the way to something else
         facts.values.clear()
         ctx.notes.append(_why(error))
@@ -115,7 +117,7 @@ def read_library(path: Path, roots: Sequence[Path], disk: Disk, recorder: Record
     source, main = _parsed(path, disk)
     project = _project(main, path, roots, disk, runs_imports=False)
     ctx = context_for(project, main, recorder)
-    contexts = OpenContexts(main, recorder, signatures={}, operands_are_tensors=True)
+    contexts = OpenContexts(main, recorder, TensorCallers(), signatures={})
     try:
         contexts.read(ctx)
     except (TooLong, RecursionError) as error:
