@@ -10,6 +10,26 @@ import pytest
 from tests.infer.test_program import HEAD, hold
 
 PROGRAMS = {
+    "a method behind a region is bound to its object": """
+        class Noisy(nn.Module):
+            @torch.autocast("cpu", enabled=False)
+            def noisy(self, x, noise):
+                return x + noise
+
+        class Net(Noisy):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(3, 3)
+
+            @torch.autocast("cpu", dtype=torch.bfloat16)
+            def forward(self, x):
+                y = self.noisy(x, noise=torch.rand(3))  # float32
+                z = self.fc(super().noisy(y, y))  # bfloat16
+                return z
+
+        out = Net()(torch.rand(2, 3))  # bfloat16
+        out.sum()
+    """,
     "a function is read for the state in which it is called": """
         def ready(x):
             if torch.is_autocast_enabled("cpu"):

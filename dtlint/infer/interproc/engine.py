@@ -24,9 +24,11 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.calls import Calls
+from dtlint.infer.interproc.doubts import doubt
 from dtlint.infer.interproc.exclusive import are_exclusive
 from dtlint.infer.interproc.program import Program
 from dtlint.infer.models import drivers, enumerations, external_calls, hooks, ops, scaling
+from dtlint.infer.models.amp import IN_REGION
 from dtlint.infer.models.handed_over import result_of_unseen
 from dtlint.infer.semantics import attributes, containers, expressions, operators, statements
 from dtlint.infer.semantics.attributes import ANYTHING, class_attribute
@@ -204,6 +206,7 @@ class Engine:
             if _is_of_receiver(ctx, arguments.node):
                 scaling.forget(ctx)
             ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
+            doubt(ctx, arguments)
             is_given = callee.symbol is not None or _is_of_receiver(ctx, arguments.node)
             return result_of_unseen(ctx, arguments) if is_given else TOP
         if isinstance(callee, Const):
@@ -212,7 +215,7 @@ class Engine:
         return TOP
 
     def _call_partial(self, ctx: Context, callee: Partial, arguments: Arguments) -> Value:
-        if callee.callee == External("torch.amp.autocast.__call__"):
+        if callee.callee == IN_REGION:
             region, function = callee.args
             found: list[Value] = []
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import NONE, TOP, External, Function, Partial, Region, Value
+from dtlint.infer.domain.values import NONE, TOP, Function, Partial, Region, Value
+from dtlint.infer.models.amp import IN_REGION
 
 if TYPE_CHECKING:
     from dtlint.dtypes.assumption import Assumption
@@ -42,7 +43,7 @@ def _decorating(ctx: Context, definition: FunctionDefinition) -> Region | None:
     bound = ctx.store.read(namespace, node.name)
     if isinstance(bound, Function) and bound.definition is definition:
         return None
-    if isinstance(bound, Partial) and bound.callee == External("torch.amp.autocast.__call__"):
+    if isinstance(bound, Partial) and bound.callee == IN_REGION:
         return bound.args[0] if isinstance(bound.args[0], Region) else _ANY_REGION
     return None if not definition.decorators.isdisjoint(_PLAIN) else _ANY_REGION
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.lattice import join, join_all
-from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value
+from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value, may_be_absent, present
 from dtlint.infer.models.registry import MODELS
 from dtlint.infer.models.training import UNSCALING
 from dtlint.infer.walk import nodes, parts
@@ -316,16 +316,17 @@ def bound_arguments(definition: FunctionDefinition, arguments: Arguments) -> dic
         return None
     by_name = {one.arg for one in (*given.args, *given.kwonlyargs)}
     rest: list[tuple[Value, Value]] = []
+    defaults = definition.defaults or {}
     for name, value in arguments.keywords.items():
+        may_be_missing = value == TOP or may_be_absent(value)  # in a mapping that was spread
         if name in by_name:
-            if name in values and arguments.complete:
+            if name in values and arguments.complete and not may_be_missing:
                 return None
-            values[name] = value
+            values[name] = join(present(value) or TOP, defaults.get(name, TOP)) if may_be_missing else value
         elif given.kwarg is not None:
             rest.append((Const(name), value))
-        elif arguments.complete:
+        elif arguments.complete and not may_be_missing:
             return None
-    defaults = definition.defaults or {}
     for name in definition.parameters:
         if name in values:
             continue

@@ -36,6 +36,7 @@ from dtlint.infer.interproc import fields, metaclasses
 from dtlint.infer.interproc.classes import ClassDefinition, linearised
 from dtlint.infer.interproc.functions import FunctionDefinition, FunctionNode
 from dtlint.infer.models import external_calls, instances, scaling
+from dtlint.infer.models.amp import IN_REGION
 from dtlint.infer.models.registry import PLAIN_PARTS, canonical
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.semantics.branches import alternatives
@@ -74,6 +75,8 @@ class Program:
         self._running: set[str] = set()
         self._defining: dict[Address, ProjectClass] = {}
         self._setters: dict[tuple[Address, str], Function] = {}
+        self.doubted: set[Address] = set()
+        """The objects whose methods may be called by what is not known."""
         self._resolving: set[tuple[str, str]] = set()
         self.options: dict[str, dict[Value, None]] = {}
         """The options that were parsed, with constants that each may be instead of what it is by default."""
@@ -364,7 +367,7 @@ class Program:
                 made = external_calls.decorated(ctx, called, value, decorator)
                 value = value if made is None else made
             elif isinstance(called, Region) and isinstance(value, Function):
-                value = Partial(External("torch.amp.autocast.__call__"), (called, value))
+                value = Partial(IN_REGION, (called, value))
         return value
 
     def setter(self, cls: ProjectClass, name: str) -> Function | None:

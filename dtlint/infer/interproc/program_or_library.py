@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
-from dtlint.infer.names import path_of
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["runs_something"]
 
 
 def runs_something(tree: ast.Module) -> bool:
     """Is the file a program, and not only definitions for others: has it a main guard, a loop or a region, does it call
-    what it has made itself, or does it define nothing and call what it imports?"""
+    what it has made itself, or print what that gives, or does it define nothing and call what it imports?"""
     made: set[str] = set()
     defines = calls = False
     for statement in tree.body:
@@ -28,8 +30,21 @@ def runs_something(tree: ast.Module) -> bool:
         }:
             return True
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            root = (path_of(statement.value.func) or "").partition(".")[0]
-            if root in made and root != "logger":
+            called = {_root(one) for one in (statement.value, *_printed(statement.value))}
+            if not called.isdisjoint(made - {"logger"}):
                 return True
             calls = True
     return calls and not defines
+
+
+def _printed(call: ast.Call) -> Iterator[ast.Call]:
+    """The calls whose results are printed."""
+    if isinstance(call.func, ast.Name) and call.func.id == "print":
+        yield from (one for one in ast.walk(call) if isinstance(one, ast.Call) and one is not call)
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name that an expression begins with: `Net` of `Net().eval()(x)`."""
+    while isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None

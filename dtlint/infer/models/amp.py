@@ -21,6 +21,10 @@ from dtlint.infer.models.registry import model
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
+__all__ = ["IN_REGION"]
+
+IN_REGION = External("torch.amp.autocast.__call__")
+"""What a function behind a decorator that opens a region is a `Partial` of: of the region, and the function."""
 _DEFAULTS = {"cuda": "float16", "cpu": "bfloat16", "xpu": "bfloat16", "mps": "float16"}
 """The dtype of a region that names none, by device: torch.get_autocast_dtype of torch 2.13."""
 

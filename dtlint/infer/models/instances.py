@@ -69,11 +69,39 @@ _ABSTRACT_MODULES = ("collections.abc.", "numbers.", "typing.")
 _METACLASSES = frozenset({"builtins.type", "enum.EnumMeta", "enum.EnumType"})
 
 
-_OF_CONSTANTS = frozenset(
-    {f"builtins.{name}" for name in ("tuple", "list", "dict", "set", "str", "bytes", "int", "float", "bool")}
-    | {"torch.Tensor", "torch.dtype", "torch.device"}
+_PARTIAL = "functools.partial"
+_CALLABLES = frozenset(
+    {"builtins.type", "types.FunctionType", "types.MethodType", "types.BuiltinFunctionType", _PARTIAL}
 )
-"""Classes that neither functions nor classes are instances of."""
+"""The types of functions and classes."""
+_OTHER_NAMES = {"types.LambdaType": "types.FunctionType", "types.BuiltinMethodType": "types.BuiltinFunctionType"}
+_OF_ALL = frozenset({"object", "Callable", "Hashable"})
+"""Classes that functions and classes are instances of; of no other abstract one."""
+
+
+def _types_of_callable(value: Value) -> frozenset[str] | None:
+    """What the type of a function or a class may be; None for other values."""
+    if isinstance(value, Function):
+        return frozenset({"types.FunctionType" if value.receiver is None else "types.MethodType"})
+    if isinstance(value, ProjectClass):
+        is_plain = value.definition.metaclass is None and not enumerations.is_enumeration(value)
+        return frozenset({"builtins.type"}) if is_plain else None
+    if isinstance(value, External) and _names_a_layer(value.name):
+        return frozenset({"builtins.type"})
+    if isinstance(value, External) and value.name in MODELS:
+        return _CALLABLES - {_PARTIAL}
+    return _CALLABLES if isinstance(value, Partial) else None
+
+
+def _is_one(types: frozenset[str], name: str) -> bool | None:
+    """Is a function or a class of these types an instance of that class?"""
+    name = _OTHER_NAMES.get(name, name)
+    if name in types:
+        return True if len(types) == 1 else None
+    if name.startswith(("builtins.", "collections.abc.", "typing.")) and name.rpartition(".")[2] in _OF_ALL:
+        return True
+    is_other = name in _CALLABLES or name.startswith(("builtins.", *_ABSTRACT_MODULES))
+    return False if is_other or name in ("torch.Tensor", "torch.nn.Module", "torch.dtype", "torch.device") else None
 
 
 def _names_a_layer(name: str) -> bool:
@@ -137,13 +165,9 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
         return None if known is False and kind.name.startswith(_ABSTRACT_MODULES) else known
     if isinstance(value, ProjectClass) and kind.name in _METACLASSES:
         return kind.name == "builtins.type" or enumerations.is_enumeration(value)
-    if isinstance(value, External) and (value.name in MODELS or _names_a_layer(value.name)):  # a function or a class
-        return False if kind.name in _OF_CONSTANTS else None
-    if isinstance(value, (Function, Partial, ProjectClass)):
-        if kind.name in ("types.FunctionType", "types.LambdaType"):
-            return isinstance(value, Function) and value.receiver is None
-        is_plain = kind.name.startswith("builtins.") and kind.name not in ("builtins.type", "builtins.object")
-        return False if is_plain or kind.name in ("torch.Tensor", "torch.nn.Module") else None
+    types = _types_of_callable(value)
+    if types is not None:
+        return _is_one(types, kind.name)
     if isinstance(value, Const) and value.value is None:
         return kind.name in ("types.NoneType", "builtins.NoneType", "builtins.object")
     own = class_of(value)

@@ -319,3 +319,15 @@ for _name in layers.NAMES:
 @model(*(f"torch.nn.{name}.reset_parameters" for name in layers.NAMES))
 def _same_weights(ctx: Context, arguments: Arguments) -> Value:
     return NONE
+
+
+@model("torch.nn.Module.get_submodule")
+def _submodule(ctx: Context, arguments: Arguments) -> Value:
+    """The part at a path, `"encoder.layers"`, as far as that is known and made of attributes."""
+    target = arguments.get(1, "target")
+    if not isinstance(target, Const) or not isinstance(target.value, str):
+        return TOP
+    found = arguments.args[0]
+    for name in filter(None, target.value.split(".")):
+        found = ctx.semantics.attribute(ctx, found, name, arguments.node) or TOP
+    return found

@@ -3,7 +3,8 @@
 As `inject_adapter_in_model` of https://huggingface.co/docs/peft/developer_guides/low_level_api and
 `BaseTunerLayer._move_adapter_to_device_of_base_layer` have it, each adapter is put in place with the floating dtype of the layer
 that it adapts, and the weights of the model are frozen. What `get_peft_model` gives casts adapters to float32 besides, or does
-not, by its version and its arguments.
+not, by its version and its arguments. It runs the model that it is given, whose adapted layers give the dtype that they gave
+before (`Linear.forward` of peft.tuners.lora: `result.to(torch_result_dtype)`), so that it is that model here.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import join_all
-from dtlint.infer.domain.values import TOP, Const, Ref, Tensor, Value, choices
+from dtlint.infer.domain.values import NONE, TOP, Bound, Const, External, Partial, Ref, Tensor, Value, choices
 from dtlint.infer.models import training
-from dtlint.infer.models.module_trees import KEPT, LOADED, is_module, weights_within
+from dtlint.infer.models.module_trees import KEPT, is_module, weights_within
 from dtlint.infer.models.plain_tensors import PARAMETER
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
@@ -28,6 +29,10 @@ __all__ = ["CAST_SINCE_0_11", "adapt"]
 CAST_SINCE_0_11 = "*cast since 0.11"
 """The field of a model that is True where its adapters are float16 in peft before 0.11, and float32 in later ones."""
 _FLOAT16 = frozenset({"float16"})
+_OF_BASE = ("merge_and_unload", "unload", "get_base_model")
+"""Methods that a model gets, and that give it back."""
+_SILENT = ("print_trainable_parameters", "set_adapter", "delete_adapter")
+"""Those that change no dtype."""
 _ADAPTERS = "*adapters"
 """The field of a model that holds the one weight that stands for all adapters in it."""
 
@@ -50,8 +55,26 @@ def _wrap(ctx: Context, arguments: Arguments) -> Value:
             is_half = any(_dtypes(ctx, weight) == _FLOAT16 for weight in weights_within(ctx, one))
             adapt(ctx, one, as_base=cast == Const(False) or ctx.store.read(one.address, _ADAPTERS) is not None)
             ctx.store.write(one.address, CAST_SINCE_0_11, Const(is_half and cast is None and arguments.complete))
+            for name in (*_OF_BASE, *_SILENT, "disable_adapter"):
+                ctx.store.write(one.address, name, Bound(one, f"peft.PeftModel.{name}"))
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
-    return given if isinstance(given, Ref) and given.address.kind == LOADED else TOP
+    return given if is_module(given) else TOP
+
+
+@model(*(f"peft.PeftModel.{name}" for name in _OF_BASE))
+def _base(ctx: Context, arguments: Arguments) -> Value:
+    return arguments.args[0]
+
+
+@model("peft.PeftModel.disable_adapter")
+def _disabled(ctx: Context, arguments: Arguments) -> Value:
+    """A context in which the layers are as they were."""
+    return Partial(External("contextlib.nullcontext"))
+
+
+@model(*(f"peft.PeftModel.{name}" for name in _SILENT))
+def _nothing(ctx: Context, arguments: Arguments) -> Value:
+    return NONE
 
 
 @model("peft.prepare_model_for_kbit_training", "peft.prepare_model_for_int8_training")

@@ -280,6 +280,9 @@ def _copied(ctx: Context, value: Value, site: object, done: dict[Value, Value]) 
     return value
 
 
+_MOST_REPEATED = 32
+
+
 @model("itertools.chain")
 def _chain(ctx: Context, arguments: Arguments) -> Value:
     given = [ctx.semantics.items(ctx, value, arguments.node) for value in arguments.args]
@@ -310,6 +313,15 @@ def _passed(ctx: Context, arguments: Arguments) -> Value:
         return Many(TOP)
     items = ctx.semantics.items(ctx, arguments.args[0], arguments.node)
     return Many(join_all(items.items) or TOP) if isinstance(items, Tuple) else items
+
+
+@model("itertools.repeat")
+def _repeat(ctx: Context, arguments: Arguments) -> Value:
+    times = arguments.get(1, "times")
+    given = arguments.get(0, "object") or TOP
+    if isinstance(times, Const) and isinstance(times.value, int) and times.value <= _MOST_REPEATED:
+        return Tuple((given,) * times.value)
+    return Many(given)
 
 
 @model("itertools.count")

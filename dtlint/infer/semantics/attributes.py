@@ -32,6 +32,7 @@ from dtlint.infer.domain.values import (
     present,
 )
 from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors, training, unknown_tensors
+from dtlint.infer.models.amp import IN_REGION
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.module_trees import LOADED
@@ -258,7 +259,7 @@ def _of_instance(
     if isinstance(found, Partial) and found.callee == External("dataclasses.field"):
         return TOP
     if found is not None:
-        return Bound(value, found.name) if isinstance(found, Bound) else found
+        return Bound(value, found.name) if isinstance(found, Bound) else _bound(ctx, found, value, cls, node)
     for one in cls.definition.order:
         if isinstance(one, External):
             for owner in (one.name, *kinds.bases_of(one.name)):
@@ -286,8 +287,13 @@ def _is_property(value: Value | None) -> bool:
 _PROPERTIES = frozenset({"property", "cached_property", "lazy_property", "setter", "getter"})
 
 
-def _bound(ctx: Context, function: Function, receiver: Value, cls: ProjectClass, node: ast.AST) -> Value:
-    """A function of a class as an attribute of an instance: bound to it, or run where it is a property."""
+def _bound(ctx: Context, function: Value, receiver: Value, cls: ProjectClass, node: ast.AST) -> Value:
+    """What a class holds as an attribute of an instance: a function is bound to it, or run where it is a property."""
+    if isinstance(function, Partial) and function.callee == IN_REGION:
+        region, inner = function.args
+        return Partial(IN_REGION, (region, _bound(ctx, inner, receiver, cls, node)))
+    if not isinstance(function, Function):
+        return function
     decorators = function.definition.decorators
     if "staticmethod" in decorators:
         return function
@@ -312,10 +318,8 @@ def _described(ctx: Context, descriptor: Ref, receiver: Value, cls: ProjectClass
 
 
 def _bound_each(ctx: Context, found: Union, receiver: Value, cls: ProjectClass, node: ast.AST) -> Value | None:
-    """One of several attributes of a class: each function bound."""
-    return join_all(
-        _bound(ctx, one, receiver, cls, node) if isinstance(one, Function) else one for one in found.choices
-    )
+    """One of several attributes of a class, each bound."""
+    return join_all(_bound(ctx, one, receiver, cls, node) for one in found.choices)
 
 
 def class_attribute(ctx: Context, order: Sequence[Value], name: str) -> Value | None:
@@ -363,7 +367,7 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
     metaclass = value.definition.metaclass
     found = None if metaclass is None else class_attribute(ctx, metaclass.definition.order, name)
     if found is not None and metaclass is not None:
-        return _bound(ctx, found, value, metaclass, node) if isinstance(found, Function) else found
+        return _bound(ctx, found, value, metaclass, node)
     if name == "__dataclass_fields__" and (value.definition.made or value.definition.transformed):
         return NO_TENSOR
     unknown = value.definition.opaque or value.definition.inherits("torch.autograd.Function") or hasattr(type, name)
@@ -398,7 +402,7 @@ def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value |
                     return Function(known.definition, known.frame, receiver)
                 if isinstance(known, Union):
                     return _bound_each(ctx, known, receiver, cls, node)
-                return known
+                return _bound(ctx, known, receiver, cls, node)
         elif isinstance(one, External):
             for owner in (one.name, *kinds.bases_of(one.name)):
                 if f"{owner}.{name}" in MODELS:

@@ -1,0 +1,102 @@
+"""Calls of what is not known, as of methods that a library writes with `exec`: they may call the methods of the objects around.
+
+What is claimed of a function holds for all of its calls. Of what such a call may run nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from dtlint.infer.context import Recorder
+from dtlint.infer.domain.values import TOP, Function, Many, Mapping, ProjectClass, Ref, Value
+from dtlint.infer.interproc.calls import calls_of
+from dtlint.source.definitions import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dtlint.infer.context import Arguments, Context, Frame
+    from dtlint.infer.interproc.functions import FunctionDefinition
+    from dtlint.infer.interproc.program import Program
+
+__all__ = ["doubt"]
+
+
+class _Doubts(Recorder):
+    """Tells another recorder that every expression that is evaluated may be anything."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def expression(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        """An expression was evaluated."""
+        self._recorder.expression(node, TOP, frame)
+
+
+def doubt(ctx: Context, arguments: Arguments) -> None:
+    """Something is called that is not known: what it may run of the object whose method it is, or whose method calls it and
+    hands it over, may be given anything."""
+    modules: Program = ctx.modules  # type: ignore[assignment]
+    if ctx.recorder is None or not modules.project.runs_imports:
+        return
+    node = arguments.node
+    called = node.func if isinstance(node, ast.Call) else None
+    is_method = isinstance(called, ast.Attribute) and not called.attr.startswith("_")  # those are torch's, or in view
+    owner = called.value if isinstance(called, ast.Attribute) and is_method else None
+    receiver = ctx.store.read(ctx.frame.address, owner.id) if isinstance(owner, ast.Name) else None
+    own = _own(ctx)
+    for one in (receiver, own if own in arguments.args else None):
+        if isinstance(one, Ref) and isinstance(one.address.kind, ProjectClass):
+            _run(ctx, one, all_methods=one == own == receiver)
+
+
+def _own(ctx: Context) -> Value | None:
+    """The object whose method runs."""
+    definition: FunctionDefinition | None = ctx.frame.function
+    if definition is None or definition.owner is None or not definition.parameters:
+        return None
+    return ctx.store.read(ctx.frame.address, definition.parameters[0])
+
+
+def _run(ctx: Context, receiver: Ref, *, all_methods: bool) -> None:
+    """Run the methods of an object, and tell of nothing but doubts. The state is as before."""
+    modules: Program = ctx.modules  # type: ignore[assignment]
+    usual = ctx.recorder
+    if usual is None or receiver.address in modules.doubted:
+        return
+    modules.doubted.add(receiver.address)
+    calls = calls_of(ctx)
+    ctx.recorder = _Doubts(usual)
+    try:
+        with ctx.store.aside():
+            for one in _methods(modules, receiver.address.kind, all_methods):
+                if not calls.is_under_way(one):
+                    calls.openly(ctx, Function(one, None, receiver), _anything(one, receiver))
+    finally:
+        ctx.recorder = usual
+
+
+def _methods(modules: Program, cls: ProjectClass, all_methods: bool) -> Iterator[FunctionDefinition]:
+    """What an object's own method may call, all of them; what others call: a module's `forward`."""
+    for base in cls.definition.order:
+        if not isinstance(base, ProjectClass):
+            continue
+        for node in functions(base.definition.node.body):
+            found = modules.defined_function(node)
+            if found is not None and (found.name == "forward" or (all_methods and not found.name.startswith("__"))):
+                yield found
+
+
+def _anything(definition: FunctionDefinition, receiver: Ref) -> dict[str, Value]:
+    """The parameters of a method that may be given anything."""
+    bound: dict[str, Value] = dict.fromkeys(definition.parameters, TOP)
+    first = next(iter(definition.parameters), None)
+    if first is not None and "staticmethod" not in definition.decorators:
+        bound[first] = receiver.address.kind if "classmethod" in definition.decorators else receiver
+    given = definition.node.args
+    if given.vararg is not None:
+        bound[given.vararg.arg] = Many(TOP)
+    if given.kwarg is not None:
+        bound[given.kwarg.arg] = Mapping((), TOP)
+    return bound
