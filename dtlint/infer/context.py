@@ -238,6 +238,8 @@ class ModulesAndClasses(Protocol):
     """Finds the files of the program: an `interproc.project.Project`."""
     options: dict[str, dict[Value, None]]
     """The options of the program that were parsed, with constants that each may be instead of what it is by default."""
+    opened: set[str]
+    """The packages and modules in which anything may be called by what is not followed: nothing is claimed of what is there."""
 
     def global_of(self, ctx: Context, module: Any, name: str) -> Value | None:
         """The value of a global or builtin name."""

@@ -313,9 +313,11 @@ class Facts(Recorder):
 
     def tensors(self) -> Iterator[tuple[ast.expr, object, Value]]:
         """Each expression that may be a tensor, with its module and its value."""
+        opened = () if self.context is None else tuple(f"{one}." for one in self.context.modules.opened)
         for node, value in self.values.items():
-            if value != NO_TENSOR:
-                yield node, self.modules[node], value
+            module: Any = self.modules[node]
+            if value != NO_TENSOR and not f"{module.name}.".startswith(opened):
+                yield node, module, value
 
     def _as_tensor(self, value: Value) -> Value:
         """A tensor, something that may be one, or nothing of the kind."""

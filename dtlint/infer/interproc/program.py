@@ -75,6 +75,8 @@ class Program:
         self._running: set[str] = set()
         self._defining: dict[Address, ProjectClass] = {}
         self._setters: dict[tuple[Address, str], Function] = {}
+        self.opened: set[str] = set()
+        """The modules of which nothing is claimed: see `context.ModulesAndClasses`."""
         self.doubted: set[Address] = set()
         """The objects whose methods may be called by what is not known."""
         self._resolving: set[tuple[str, str]] = set()

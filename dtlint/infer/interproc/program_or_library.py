@@ -13,7 +13,7 @@ __all__ = ["runs_something"]
 
 def runs_something(tree: ast.Module) -> bool:
     """Is the file a program, and not only definitions for others: has it a main guard, a loop or a region, does it call
-    what it has made itself, or print what that gives, or does it define nothing and call what it imports?"""
+    what it has made itself, or hand over what that gives, or does it define nothing and call what it imports?"""
     made: set[str] = set()
     defines = calls = False
     for statement in tree.body:
@@ -30,17 +30,19 @@ def runs_something(tree: ast.Module) -> bool:
         }:
             return True
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            called = {_root(one) for one in (statement.value, *_printed(statement.value))}
+            called = {_root(one) for one in (statement.value, *_handed_over(statement.value))}
             if not called.isdisjoint(made - {"logger"}):
                 return True
             calls = True
     return calls and not defines
 
 
-def _printed(call: ast.Call) -> Iterator[ast.Call]:
-    """The calls whose results are printed."""
-    if isinstance(call.func, ast.Name) and call.func.id == "print":
-        yield from (one for one in ast.walk(call) if isinstance(one, ast.Call) and one is not call)
+def _handed_over(call: ast.Call) -> Iterator[ast.Call]:
+    """The calls whose results are printed, or given to a method of what was just made: `Trainer().fit(Net())`."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if isinstance(owner, ast.Call) or (isinstance(call.func, ast.Name) and call.func.id == "print"):
+        given = (*call.args, *(one.value for one in call.keywords))
+        yield from (one for value in given for one in ast.walk(value) if isinstance(one, ast.Call))
 
 
 def _root(node: ast.expr) -> str | None:

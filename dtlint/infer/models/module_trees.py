@@ -33,6 +33,14 @@ def is_module(value: Value) -> bool:
     return kind == LOADED or (kind.startswith("torch.nn.") and kind not in plain_tensors.WEIGHTS)
 
 
+def _may_be_module(value: Value) -> bool:
+    """Is it a module, or an object of a class of which a base is not known?"""
+    kind = value.address.kind if isinstance(value, Ref) else None
+    if isinstance(kind, ProjectClass):
+        return kind.definition.inherits("torch.nn.Module") is not False
+    return is_module(value)
+
+
 def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
     """A module and all that it holds, each once."""
     waiting: list[Value] = [value]
@@ -47,7 +55,7 @@ def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
             waiting += [item for _, item in one.items]
             if one.rest is not None:
                 waiting.append(one.rest)
-        elif isinstance(one, Ref) and one.address not in seen and is_module(one):
+        elif isinstance(one, Ref) and one.address not in seen and _may_be_module(one):
             seen.add(one.address)
             yield one
             for field in ctx.store.fields(one.address):
@@ -57,7 +65,7 @@ def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
                 if field == CONTENT:
                     waiting.append(held)
                 else:
-                    waiting += [each for each in choices(held) if isinstance(each, Ref) and is_module(each)]
+                    waiting += [each for each in choices(held) if _may_be_module(each)]
 
 
 def weights_within(ctx: Context, value: Value) -> Iterator[Address]:

@@ -275,6 +275,8 @@ def _of_instance(
             return ctx.semantics.call(ctx, bound, Arguments([Const(name)], {}, True, node))
         except NeverReturns:  # that is how it says that there is no such attribute
             return None
+    if cls.definition.opaque and f"torch.nn.Module.{name}" in MODELS:  # a base that is not known is a module's, then
+        return Bound(value, f"torch.nn.Module.{name}")
     if cls.definition.opaque or ctx.store.read(value.address, ANYTHING) is not None:
         return TOP
     return None
