@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.context import Recorder
 from dtlint.infer.domain.values import TOP, Function, Many, Mapping, ProjectClass, Ref, Value
 from dtlint.infer.interproc.calls import calls_of
+from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.source.definitions import functions
 
 if TYPE_CHECKING:
@@ -40,15 +41,24 @@ def doubt(ctx: Context, arguments: Arguments) -> None:
     modules: Program = ctx.modules  # type: ignore[assignment]
     if ctx.recorder is None or not modules.project.runs_imports:
         return
-    node = arguments.node
-    called = node.func if isinstance(node, ast.Call) else None
-    is_method = isinstance(called, ast.Attribute) and not called.attr.startswith("_")  # those are torch's, or in view
-    owner = called.value if isinstance(called, ast.Attribute) and is_method else None
-    receiver = ctx.store.read(ctx.frame.address, owner.id) if isinstance(owner, ast.Name) else None
-    own = _own(ctx)
+    receiver, own = _receiver(ctx, arguments.node), _own(ctx)
     for one in (receiver, own if own in arguments.args else None):
         if isinstance(one, Ref) and isinstance(one.address.kind, ProjectClass):
             _run(ctx, one, all_methods=one == own == receiver)
+
+
+def _receiver(ctx: Context, node: object) -> Value | None:
+    """The object that a method is asked of which its class was given, or may have from a base that is not known. What an object
+    itself holds, a part or a callback, does not know it."""
+    called = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
+        return None
+    owner = ctx.store.read(ctx.frame.address, called.value.id)
+    kind = owner.address.kind if isinstance(owner, Ref) else None
+    if not isinstance(kind, ProjectClass):
+        return None
+    is_of_class = kind.definition.opaque or class_attribute(ctx, kind.definition.order, called.attr) is not None
+    return owner if is_of_class else None
 
 
 def _own(ctx: Context) -> Value | None:
