@@ -143,3 +143,10 @@ def test_a_model_with_adapters_gives_what_it_gave() -> None:
 def test_a_file_that_runs_what_it_has_made_is_a_program(statement: str, runs: bool) -> None:
 
     assert runs_something(ast.parse(f"class Net: ...\n{statement}\n")) is runs
+
+
+def test_a_comparison_of_what_is_no_tensor_is_none() -> None:
+    found = known(
+        "import os, random\na = random.random() < 0.5\nb = os.cpu_count() > 2\ny = torch.ones(random.randint(1, 3))\ny.sum()\n"
+    )
+    assert not any("<" in text or ">" in text for text in found)

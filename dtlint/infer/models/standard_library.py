@@ -324,6 +324,16 @@ def _repeat(ctx: Context, arguments: Arguments) -> Value:
     return Many(given)
 
 
+@model("random.random", "random.uniform", "random.gauss")
+def _drawn(ctx: Context, arguments: Arguments) -> Value:
+    return Number(Category.FLOAT)
+
+
+@model("random.randint", "random.randrange")
+def _drawn_whole(ctx: Context, arguments: Arguments) -> Value:
+    return Number(Category.INTEGER)
+
+
 @model("itertools.count")
 def _counted(ctx: Context, arguments: Arguments) -> Value:
     return Many(Number(Category.INTEGER))
@@ -415,7 +425,7 @@ def _namespace(ctx: Context, arguments: Arguments) -> Value:
     *(f"os.{name}" for name in ("getenv", "listdir", "makedirs", "getcwd", "environ.get", "cpu_count")),
     *(f"os.path.{name}" for name in ("join", "exists", "dirname", "basename", "abspath", "isfile", "isdir")),
     *(f"time.{name}" for name in ("time", "perf_counter", "sleep", "monotonic", "strftime")),
-    *("random.seed", "random.random", "random.randint", "json.dumps", "json.dump", "uuid.uuid4", "gc.collect"),
+    *("random.seed", "json.dumps", "json.dump", "uuid.uuid4", "gc.collect"),
     *("pathlib.Path", "sys.getsizeof", "textwrap.dedent"),
 )
 def _no_tensor(ctx: Context, arguments: Arguments) -> Value:

@@ -375,7 +375,7 @@ def _compare(ctx: Context, operator: type[ast.cmpop], left: Value, right: Value,
         return Unknown(frozenset({"bool"}))
     if isinstance(right, Unknown) and right.dtypes != frozenset() and not isinstance(left, Const):
         return Unknown(frozenset({"bool"}))
-    if isinstance(left, Unknown) and category_of(right) is not None:
+    if isinstance(left, Unknown) and left.dtypes != frozenset() and category_of(right) is not None:
         return Unknown(frozenset({"bool"}))
     return _TRUTH
 
