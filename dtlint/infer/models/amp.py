@@ -21,10 +21,13 @@ from dtlint.infer.models.registry import model
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
-__all__ = ["IN_REGION"]
+__all__ = ["DEFAULT_DTYPE", "IN_REGION"]
 
 IN_REGION = External("torch.amp.autocast.__call__")
 """What a function behind a decorator that opens a region is a `Partial` of: of the region, and the function."""
+DEFAULT_DTYPE = External("lightning.fabric.default_dtype")
+"""What a context is a `Partial` of in which floats have a dtype by default: of the name of the dtype, TOP where that is not
+known."""
 _DEFAULTS = {"cuda": "float16", "cpu": "bfloat16", "xpu": "bfloat16", "mps": "float16"}
 """The dtype of a region that names none, by device: torch.get_autocast_dtype of torch 2.13."""
 

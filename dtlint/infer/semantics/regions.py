@@ -21,6 +21,7 @@ from dtlint.infer.domain.values import (
     Value,
     choices,
 )
+from dtlint.infer.models.amp import DEFAULT_DTYPE
 from dtlint.infer.semantics import names
 from dtlint.infer.semantics.branches import do_on_each_way_out, on_each_way_out, ways_out
 from dtlint.infer.semantics.expressions import evaluate
@@ -71,23 +72,25 @@ def _in_context(ctx: Context, manager: Value, run: Callable[[Value], bool], node
         return _in_stack(ctx, manager, run, node)
     if isinstance(manager, Ref):
         return _restoring(ctx, lambda: _in_object(ctx, manager, run, node))
-    if isinstance(manager, Device):
-        return _on_device(ctx, manager, run)
+    if isinstance(manager, Device):  # `with torch.device("meta"):` tensors are made there
+        return _by_default(ctx, "default device", manager, lambda: run(manager))
+    if isinstance(manager, Partial) and manager.callee == DEFAULT_DTYPE:
+        return _by_default(ctx, "default dtype", manager.args[0], lambda: run(NONE))
     given = ctx.modules.entered(ctx, manager)
     return run(TOP if given is None else given)
 
 
-def _on_device(ctx: Context, device: Device, run: Callable[[Value], bool]) -> bool:
-    """`with torch.device("meta"):` tensors are made there."""
-    around = ctx.ambient("default device")
+def _by_default(ctx: Context, name: str, value: Value, run: Callable[[], bool]) -> bool:
+    """Run a block in which tensors are made on another device by default, or in another dtype."""
+    around = ctx.ambient(name)
     returns = len(ctx.frame.returns)
-    ctx.set_ambient("default device", device)
+    ctx.set_ambient(name, value)
     try:
-        return run(device)
+        return run()
     finally:
-        ctx.set_ambient("default device", around)
+        ctx.set_ambient(name, around)
         for changed, _ in ctx.frame.returns[returns:]:
-            changed[AMBIENT, "default device"] = around
+            changed[AMBIENT, name] = around
 
 
 def _in_object(ctx: Context, manager: Ref, run: Callable[[Value], bool], node: ast.AST) -> bool:
