@@ -69,6 +69,15 @@ class Recorder(importlib.abc.MetaPathFinder):
             self._assumed = None
             self._other.clear()
 
+    @contextmanager
+    def noting_all(self, assumed: torch.dtype) -> Iterator[None]:
+        """Note all that happens meanwhile, whatever calls are given."""
+        self._assumed = assumed
+        try:
+            yield
+        finally:
+            self._assumed = None
+
     def rewritten(self, data: bytes, path: str) -> ast.Module:
         """The syntax of a file, with each expression seen."""
         tree = ast.parse(data)
@@ -82,7 +91,8 @@ class Recorder(importlib.abc.MetaPathFinder):
 
     def see(self, number: int, value: Any) -> Any:
         """Note the dtype of a value, if it is a tensor."""
-        if self._assumed is not None and isinstance(value, torch.Tensor) and not (self._other and self._other[-1]):
+        is_noted = self._assumed is not None and not (self._other and self._other[-1])
+        if is_noted and issubclass(type(value), torch.Tensor):  # `isinstance` asks proxies, which may lead here again
             self.dtypes[self._places[number]].add(_text(value.dtype))
         return value
 
