@@ -6,7 +6,7 @@ down here, so that no room imports one above it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dtlint.infer.domain.lattice import join
@@ -56,6 +56,7 @@ class Arguments:
         complete: are these all? Not where a sequence or a mapping of unknown length was spread.
         node: the call, for places and allocation sites.
         positional: are these all of the positional ones, though others may be given by name?
+        perhaps: the names of those that a spread mapping may not have.
     """
 
     args: Sequence[Value]
@@ -63,6 +64,7 @@ class Arguments:
     complete: bool
     node: Any
     positional: bool = False
+    perhaps: frozenset[str] = frozenset()
 
     def get(self, position: int | None, name: str) -> Value | None:
         """The argument at a position or by a name; None where it is not given, or is not known to be."""
@@ -72,11 +74,11 @@ class Arguments:
 
     def without_first(self) -> Arguments:
         """The others, behind the first positional one."""
-        return Arguments(self.args[1:], self.keywords, self.complete, self.node, self.positional)
+        return replace(self, args=self.args[1:])
 
     def before(self, *values: Value) -> Arguments:
         """The same behind other positional ones: a receiver."""
-        return Arguments([*values, *self.args], self.keywords, self.complete, self.node, self.positional)
+        return replace(self, args=[*values, *self.args])
 
 
 @dataclass(slots=True)

@@ -221,9 +221,8 @@ class Calls:
             first = next(iter(bound.values()), None)
             return first if first is not None and self._gives_first.get(definition) else TOP
         given.add(key)
-        remembered = self._summaries.setdefault(type(ctx.recorder), {}).setdefault(definition.module, {})
         if on_yield is None:
-            for summary in self._known(remembered, key):
+            for summary in self._known(self._remembered(ctx, definition), key):
                 if not summary.tells and _holds(ctx, summary.reads):
                     if summary.path is not None and summary.path is not path:
                         if summary.defines_classes:
@@ -238,7 +237,7 @@ class Calls:
         if on_yield is None:
             # within a recursion this rests on what is assumed of its result, and holds until that changes
             around = next((one for one in reversed(self._running) if one.recursive), None)
-            kept = remembered if around is None else around.provisional
+            kept = self._remembered(ctx, definition) if around is None else around.provisional
             summaries = kept.setdefault(key, [])
             if len(summaries) >= _MOST_KEPT:
                 summaries.pop(0)
@@ -334,6 +333,10 @@ class Calls:
                     return summary
         finally:
             self._running.pop()
+
+    def _remembered(self, ctx: Context, definition: FunctionDefinition) -> _OfModule:
+        """The summaries of the functions of a module, as the recorder that is told now has heard of them."""
+        return self._summaries.setdefault(type(ctx.recorder), {}).setdefault(definition.module, {})
 
     def _known(self, remembered: _OfModule, key: tuple[Any, ...]) -> Iterator[Summary]:
         """What earlier calls with these arguments were found to do."""

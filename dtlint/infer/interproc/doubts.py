@@ -9,7 +9,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Recorder
-from dtlint.infer.domain.values import TOP, Function, Many, Mapping, ProjectClass, Ref, Value
+from dtlint.infer.domain.values import TOP, Function, Many, Mapping, ProjectClass, Ref, Tuple, Value
 from dtlint.infer.interproc.calls import calls_of
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.source.definitions import functions
@@ -42,7 +42,8 @@ def doubt(ctx: Context, arguments: Arguments) -> None:
     if ctx.recorder is None or not modules.project.runs_imports:
         return
     receiver, own = _receiver(ctx, arguments.node), _own(ctx)
-    for one in (receiver, own if own in arguments.args else None):
+    given = [one for value in (*arguments.args, *arguments.keywords.values()) for one in _items(value)]
+    for one in (receiver, own if own in given else None):
         if isinstance(one, Ref) and isinstance(one.address.kind, ProjectClass):
             _run(ctx, one, all_methods=one == own == receiver)
 
@@ -51,14 +52,27 @@ def _receiver(ctx: Context, node: object) -> Value | None:
     """The object that a method is asked of which its class was given, or may have from a base that is not known. What an object
     itself holds, a part or a callback, does not know it."""
     called = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
+    if not isinstance(called, ast.Attribute):
         return None
-    owner = ctx.store.read(ctx.frame.address, called.value.id)
+    owner = _object(ctx, called.value)
     kind = owner.address.kind if isinstance(owner, Ref) else None
     if not isinstance(kind, ProjectClass):
         return None
     is_of_class = kind.definition.opaque or class_attribute(ctx, kind.definition.order, called.attr) is not None
     return owner if is_of_class else None
+
+
+def _object(ctx: Context, node: ast.expr) -> Value | None:
+    """What a variable holds, or a field of it."""
+    if isinstance(node, ast.Name):
+        held = ctx.store.read(ctx.frame.address, node.id)
+        return ctx.modules.global_of(ctx, ctx.frame.module, node.id) if held is None else held
+    owner = _object(ctx, node.value) if isinstance(node, ast.Attribute) else None
+    return ctx.store.read(owner.address, node.attr) if isinstance(owner, Ref) else None  # type: ignore[attr-defined]
+
+
+def _items(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Tuple) else (value,)
 
 
 def _own(ctx: Context) -> Value | None:

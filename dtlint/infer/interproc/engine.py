@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dtlint.infer.context import Arguments, Context, Frame, NeverReturns, Unfit
@@ -230,7 +231,7 @@ class Engine:
             return arguments.args[0] if arguments.args else TOP
         keywords = {**dict(callee.keywords), **arguments.keywords}
         args = [*callee.args, *arguments.args]
-        given = Arguments(args, keywords, arguments.complete, arguments.node, arguments.positional)
+        given = replace(arguments, args=args, keywords=keywords)
         return self.call(ctx, callee.callee, given)
 
     def _call_object(self, ctx: Context, callee: Ref, arguments: Arguments) -> Value:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dtlint.infer.domain.lattice import join, join_all
-from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value, may_be_absent, present
+from dtlint.infer.domain.values import TOP, Const, Many, Mapping, Tuple, Value, present
 from dtlint.infer.models.registry import MODELS
 from dtlint.infer.models.training import UNSCALING
 from dtlint.infer.walk import nodes, parts
@@ -318,15 +318,16 @@ def bound_arguments(definition: FunctionDefinition, arguments: Arguments) -> dic
     rest: list[tuple[Value, Value]] = []
     defaults = definition.defaults or {}
     for name, value in arguments.keywords.items():
-        may_be_missing = value == TOP or may_be_absent(value)  # in a mapping that was spread
-        if name in by_name:
-            if name in values and arguments.complete and not may_be_missing:
+        is_certain = name not in arguments.perhaps
+        if name in values or (name not in by_name and given.kwarg is None):  # there is no place for it
+            if arguments.complete and is_certain:
                 return None
-            values[name] = join(present(value) or TOP, defaults.get(name, TOP)) if may_be_missing else value
-        elif given.kwarg is not None:
+        elif name not in by_name:
             rest.append((Const(name), value))
-        elif arguments.complete and not may_be_missing:
-            return None
+        elif is_certain or name not in defaults:
+            values[name] = value if is_certain else present(value) or TOP
+        else:
+            values[name] = join(present(value) or TOP, defaults[name])
     for name in definition.parameters:
         if name in values:
             continue

@@ -35,12 +35,11 @@ class OwnContexts(Recorder):
         self._entry: FunctionDefinition | None = None
         self._inside: frozenset[ast.AST] = frozenset()
 
-    def enter(self, entry: FunctionDefinition | None) -> FunctionDefinition | None:
-        """From here on a function is read, None for the library's body. What was read before?"""
-        before, self._entry = self._entry, entry
+    def enter(self, entry: FunctionDefinition | None) -> None:
+        """From here on a function is read, None for the library's body."""
+        self._entry = entry
         if entry is not None:
             self._inside = frozenset(part for part in nodes([entry.node]) if isinstance(part, SCOPES))
-        return before
 
     def _is_told(self, frame: Frame) -> bool:
         function: FunctionDefinition | None = frame.function

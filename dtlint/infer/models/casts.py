@@ -24,7 +24,7 @@ from dtlint.infer.domain.values import (
     reshaped,
 )
 from dtlint.infer.models import plain_tensors, training
-from dtlint.infer.models.module_trees import weights_within
+from dtlint.infer.models.module_trees import weights_perhaps_within, weights_within
 from dtlint.infer.models.ranges import as_whole_numbers
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
@@ -275,6 +275,12 @@ def cast_module(
                 ctx.store.overwrite(address, CONTENT, cast)
             else:
                 ctx.store.blend(address, CONTENT, cast)
+        for address in set(weights_perhaps_within(ctx, one)).difference(weights):
+            known = ctx.store.read(address, CONTENT)
+            if isinstance(known, Tensor):
+                ctx.store.blend(
+                    address, CONTENT, _moved_to(known, device) if moves else _cast_weight(known, dtype, real)
+                )
 
 
 def _is_float16(ctx: Context, weight: Address) -> bool:

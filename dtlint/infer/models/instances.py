@@ -27,6 +27,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import enumerations
 from dtlint.infer.models.kinds import bases_of, class_of
+from dtlint.infer.models.module_trees import WRAPPED
 from dtlint.infer.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -69,10 +70,7 @@ _ABSTRACT_MODULES = ("collections.abc.", "numbers.", "typing.")
 _METACLASSES = frozenset({"builtins.type", "enum.EnumMeta", "enum.EnumType"})
 
 
-_PARTIAL = "functools.partial"
-_CALLABLES = frozenset(
-    {"builtins.type", "types.FunctionType", "types.MethodType", "types.BuiltinFunctionType", _PARTIAL}
-)
+_CALLABLES = frozenset({"builtins.type", "types.FunctionType", "types.MethodType", "types.BuiltinFunctionType"})
 """The types of functions and classes."""
 _OTHER_NAMES = {"types.LambdaType": "types.FunctionType", "types.BuiltinMethodType": "types.BuiltinFunctionType"}
 _OF_ALL = frozenset({"object", "Callable", "Hashable"})
@@ -89,8 +87,8 @@ def _types_of_callable(value: Value) -> frozenset[str] | None:
     if isinstance(value, External) and _names_a_layer(value.name):
         return frozenset({"builtins.type"})
     if isinstance(value, External) and value.name in MODELS:
-        return _CALLABLES - {_PARTIAL}
-    return _CALLABLES if isinstance(value, Partial) else None
+        return _CALLABLES
+    return None
 
 
 def _is_one(types: frozenset[str], name: str) -> bool | None:
@@ -100,7 +98,7 @@ def _is_one(types: frozenset[str], name: str) -> bool | None:
         return True if len(types) == 1 else None
     if name.startswith(("builtins.", "collections.abc.", "typing.")) and name.rpartition(".")[2] in _OF_ALL:
         return True
-    is_other = name in _CALLABLES or name.startswith(("builtins.", *_ABSTRACT_MODULES))
+    is_other = name in _CALLABLES or name.startswith(("builtins.", "functools.partial", *_ABSTRACT_MODULES))
     return False if is_other or name in ("torch.Tensor", "torch.nn.Module", "torch.dtype", "torch.device") else None
 
 
@@ -151,6 +149,8 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
         return kind in value.kind.definition.order
     if kind == Const(None):
         kind = External("builtins.NoneType")
+    if isinstance(value, Ref) and ctx.store.read(value.address, WRAPPED) is not None:
+        return None  # what is around it is no object of its class
     if isinstance(kind, ProjectClass):
         if isinstance(value, Ref) and isinstance(value.address.kind, ProjectClass):
             if kind in value.address.kind.definition.order:
@@ -168,6 +168,9 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
     types = _types_of_callable(value)
     if types is not None:
         return _is_one(types, kind.name)
+    if isinstance(value, Partial):  # a partial, a context, something else that a model gives
+        is_plain = kind.name.startswith("builtins.") and kind.name not in ("builtins.type", "builtins.object")
+        return False if is_plain or kind.name in ("torch.Tensor", "torch.nn.Module") else None
     if isinstance(value, Const) and value.value is None:
         return kind.name in ("types.NoneType", "builtins.NoneType", "builtins.object")
     own = class_of(value)

@@ -323,11 +323,14 @@ def _same_weights(ctx: Context, arguments: Arguments) -> Value:
 
 @model("torch.nn.Module.get_submodule")
 def _submodule(ctx: Context, arguments: Arguments) -> Value:
-    """The part at a path, `"encoder.layers"`, as far as that is known and made of attributes."""
+    """The part at a path, `"encoder.layers"`, as far as that is known."""
     target = arguments.get(1, "target")
     if not isinstance(target, Const) or not isinstance(target.value, str):
         return TOP
     found = arguments.args[0]
     for name in filter(None, target.value.split(".")):
-        found = ctx.semantics.attribute(ctx, found, name, arguments.node) or TOP
+        if name.isdigit():
+            found = ctx.semantics.subscript(ctx, found, Const(int(name)), arguments.node)
+        else:
+            found = ctx.semantics.attribute(ctx, found, name, arguments.node) or TOP
     return found

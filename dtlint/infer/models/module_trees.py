@@ -9,14 +9,16 @@ from dtlint.infer.models import plain_tensors
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dtlint.infer.context import Context
 
-__all__ = ["KEPT", "LOADED", "is_module", "modules_within", "weights_within"]
+__all__ = ["KEPT", "LOADED", "WRAPPED", "is_module", "modules_within", "weights_perhaps_within", "weights_within"]
 
 LOADED = "transformers.PreTrainedModel"
 """The class of a model of which it is known that it was loaded, and not which one it is."""
+WRAPPED = "*wrapped"
+"""The field of a module that stands for what a library puts around it: the name of that class, whose methods it has as well."""
 KEPT = "*kept"
 """Its field that holds what stands for the parts that may be float32 though the model was loaded in float16."""
 
@@ -41,8 +43,12 @@ def _may_be_module(value: Value) -> bool:
     return is_module(value)
 
 
-def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
-    """A module and all that it holds, each once."""
+def modules_within(ctx: Context, value: Value, holds: Callable[[Value], bool] = is_module) -> Iterator[Ref]:
+    """A module, or what is asked for what modules have, and all that it holds, each once.
+
+    Args:
+        holds: is a part that is held one of its modules?
+    """
     waiting: list[Value] = [value]
     seen: set[Address] = set()
     while waiting:
@@ -55,7 +61,9 @@ def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
             waiting += [item for _, item in one.items]
             if one.rest is not None:
                 waiting.append(one.rest)
-        elif isinstance(one, Ref) and one.address not in seen and _may_be_module(one):
+        elif (
+            isinstance(one, Ref) and one.address not in seen and (holds(one) or (one == value and _may_be_module(one)))
+        ):
             seen.add(one.address)
             yield one
             for field in ctx.store.fields(one.address):
@@ -65,12 +73,17 @@ def modules_within(ctx: Context, value: Value) -> Iterator[Ref]:
                 if field == CONTENT:
                     waiting.append(held)
                 else:
-                    waiting += [each for each in choices(held) if _may_be_module(each)]
+                    waiting += [each for each in choices(held) if isinstance(each, Ref) and holds(each)]
 
 
-def weights_within(ctx: Context, value: Value) -> Iterator[Address]:
+def weights_perhaps_within(ctx: Context, value: Value) -> Iterator[Address]:
+    """The same, and those of objects within of which it is not known whether they are modules."""
+    return weights_within(ctx, value, _may_be_module)
+
+
+def weights_within(ctx: Context, value: Value, holds: Callable[[Value], bool] = is_module) -> Iterator[Address]:
     """The parameters and buffers of a module and of all within."""
-    for one in modules_within(ctx, value):
+    for one in modules_within(ctx, value, holds):
         for field in ctx.store.fields(one.address):
             held = ctx.store.read(one.address, field)
             found: tuple[Value, ...] = () if held is None else choices(held)

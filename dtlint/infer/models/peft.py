@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import join_all
-from dtlint.infer.domain.values import NONE, TOP, Bound, Const, External, Partial, Ref, Tensor, Value, choices
+from dtlint.infer.domain.values import NONE, TOP, Const, External, Partial, Ref, Tensor, Value, choices
 from dtlint.infer.models import training
-from dtlint.infer.models.module_trees import KEPT, is_module, weights_within
+from dtlint.infer.models.module_trees import KEPT, WRAPPED, is_module, weights_within
 from dtlint.infer.models.plain_tensors import PARAMETER
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
@@ -55,8 +55,7 @@ def _wrap(ctx: Context, arguments: Arguments) -> Value:
             is_half = any(_dtypes(ctx, weight) == _FLOAT16 for weight in weights_within(ctx, one))
             adapt(ctx, one, as_base=cast == Const(False) or ctx.store.read(one.address, _ADAPTERS) is not None)
             ctx.store.write(one.address, CAST_SINCE_0_11, Const(is_half and cast is None and arguments.complete))
-            for name in (*_OF_BASE, *_SILENT, "disable_adapter"):
-                ctx.store.write(one.address, name, Bound(one, f"peft.PeftModel.{name}"))
+            ctx.store.write(one.address, WRAPPED, Const("peft.PeftModel"))
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
     return given if is_module(given) else TOP
 

@@ -280,9 +280,6 @@ def _copied(ctx: Context, value: Value, site: object, done: dict[Value, Value]) 
     return value
 
 
-_MOST_REPEATED = 32
-
-
 @model("itertools.chain")
 def _chain(ctx: Context, arguments: Arguments) -> Value:
     given = [ctx.semantics.items(ctx, value, arguments.node) for value in arguments.args]
@@ -315,6 +312,10 @@ def _passed(ctx: Context, arguments: Arguments) -> Value:
     return Many(join_all(items.items) or TOP) if isinstance(items, Tuple) else items
 
 
+_MOST_REPEATED = 32
+"""Times that something is repeated, which is listed."""
+
+
 @model("itertools.repeat")
 def _repeat(ctx: Context, arguments: Arguments) -> Value:
     times = arguments.get(1, "times")
@@ -326,7 +327,8 @@ def _repeat(ctx: Context, arguments: Arguments) -> Value:
 
 @model("random.random", "random.uniform", "random.gauss")
 def _drawn(ctx: Context, arguments: Arguments) -> Value:
-    return Number(Category.FLOAT)
+    given = (*arguments.args, *arguments.keywords.values())
+    return Number(Category.FLOAT) if all(isinstance(one, (Const, Number)) for one in given) else TOP
 
 
 @model("random.randint", "random.randrange")

@@ -23,16 +23,9 @@ _OF_FACTORY = frozenset({"model_name", "checkpoint_path", "cache_dir", "scriptab
 @model("timm.create_model", "timm.models.create_model", "timm.models._factory.create_model")
 def _create(ctx: Context, arguments: Arguments) -> Value:
     name = arguments.get(0, "model_name")
-    if (
-        not isinstance(name, Const)
-        or not isinstance(name.value, str)
-        or not name.value.partition(".")[0].isidentifier()
-    ):
-        ctx.modules.opened.add("timm")  # from a hub, a folder, or by an option: any of its models
-        return TOP
-    entry = ctx.modules.imported_member(
-        ctx, _ENTRIES, name.value.partition(".")[0]
-    )  # a tag of weights follows the name
+    words = name.value.split(".") if isinstance(name, Const) and isinstance(name.value, str) else [""]
+    # A tag of weights follows the name. From a hub, from a folder, or by an option it may be any of timm's models.
+    entry = ctx.modules.imported_member(ctx, _ENTRIES, words[0]) if words[0].isidentifier() else TOP
     if not isinstance(entry, Function):
         ctx.modules.opened.add("timm")
         return TOP

@@ -35,7 +35,7 @@ from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain
 from dtlint.infer.models.amp import IN_REGION
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
-from dtlint.infer.models.module_trees import LOADED
+from dtlint.infer.models.module_trees import LOADED, WRAPPED
 from dtlint.infer.models.ops import is_op
 from dtlint.infer.models.protocols import PROTOCOL, UNKNOWN_CLASS
 from dtlint.infer.models.registry import ATTRIBUTES, MODELS, PLAIN_PARTS, canonical
@@ -275,6 +275,9 @@ def _of_instance(
             return ctx.semantics.call(ctx, bound, Arguments([Const(name)], {}, True, node))
         except NeverReturns:  # that is how it says that there is no such attribute
             return None
+    around = ctx.store.read(value.address, WRAPPED)
+    if isinstance(around, Const) and f"{around.value}.{name}" in MODELS:
+        return Bound(value, f"{around.value}.{name}")
     if cls.definition.opaque and f"torch.nn.Module.{name}" in MODELS:  # a base that is not known is a module's, then
         return Bound(value, f"torch.nn.Module.{name}")
     if cls.definition.opaque or ctx.store.read(value.address, ANYTHING) is not None:

@@ -21,6 +21,7 @@ from dtlint.infer.domain.values import (
     Unknown,
     Value,
     choices,
+    may_be_absent,
 )
 from dtlint.infer.models import enumerations
 from dtlint.infer.models.mappings import content_of_mapping, distinct, merged, of_items
@@ -261,6 +262,7 @@ def arguments_of(ctx: Context, node: ast.Call) -> Arguments:
     """The arguments of a call, evaluated."""
     args: list[Value] = []
     keywords: dict[str, Value] = {}
+    perhaps: set[str] = set()
     complete = positional = True
     for given in node.args:
         if isinstance(given, ast.Starred):
@@ -285,7 +287,9 @@ def arguments_of(ctx: Context, node: ast.Call) -> Arguments:
         for key, item in () if content is None else content.items:
             if isinstance(key, Const) and isinstance(key.value, str):
                 keywords[key.value] = item
-    return Arguments(args, keywords, complete, node, positional)
+                if item == TOP or may_be_absent(item):
+                    perhaps.add(key.value)
+    return Arguments(args, keywords, complete, node, positional, frozenset(perhaps))
 
 
 def _call(ctx: Context, node: ast.Call) -> Value:
