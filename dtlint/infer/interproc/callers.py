@@ -62,10 +62,10 @@ class Callers:
         return open_parameters(ctx, definition)
 
     def given(self, ctx: Context, entry: Entry, bound: dict[str, Value]) -> dict[str, Value]:
-        """The same, and what the function shows by what it does with it.
+        """What they give a function that uses it as it does.
 
         Args:
-            bound: what they give, and the object whose method it is.
+            bound: what they give whatever it does, and the object whose method it is.
         """
         return self._indices.among(ctx, entry, bound)
 
@@ -79,7 +79,7 @@ class TensorCallers(Callers):
     signatures tell of these."""
 
     def given(self, ctx: Context, entry: Entry, bound: dict[str, Value]) -> dict[str, Value]:
-        """The same, and what the function shows by what it does with it."""
+        """What they give a function that uses it as it does."""
         bound = super().given(ctx, entry, bound)
         return bound | numbers(entry.definition, bound)
 
@@ -96,7 +96,7 @@ class CarelessCallers(Callers):
         return open_parameters(ctx, definition, trusts_uses=False)
 
     def given(self, ctx: Context, entry: Entry, bound: dict[str, Value]) -> dict[str, Value]:
-        """The same: what the function does with it says nothing."""
+        """The same, whatever the function does with it."""
         return bound
 
 
@@ -108,8 +108,8 @@ class SupposedCallers(Callers):
     """
 
     def __init__(self, assumption: Assumption, targets: frozenset[str]) -> None:
-        self.assumption = assumption
         super().__init__()
+        self.assumption = assumption
         self._kinds = ParameterKinds(assumption.inputs, targets, assumption.targets, supposes=True)
 
     def parameters(self, ctx: Context, definition: FunctionDefinition) -> dict[str, Value]:
@@ -118,7 +118,7 @@ class SupposedCallers(Callers):
         return bound | usual_numbers(definition) | usual_parts(definition)
 
     def given(self, ctx: Context, entry: Entry, bound: dict[str, Value]) -> dict[str, Value]:
-        """The same: what the function does with it was looked at before."""
+        """The same: its uses were looked at before."""
         return bound
 
 
@@ -139,7 +139,7 @@ class AssumedCallers(Callers):
         return open_parameters(ctx, definition, kinds) | usual_numbers(definition)
 
     def given(self, ctx: Context, entry: Entry, bound: dict[str, Value]) -> dict[str, Value]:
-        """The same, and what the function shows by what it does with it."""
+        """What they give a function that uses it as it does."""
         if not entry.definition.is_constructor:
             bound = bound | self._of_their_kinds(ctx, entry, bound)
         bound = super().given(ctx, entry, bound)

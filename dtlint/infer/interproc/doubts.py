@@ -87,9 +87,10 @@ def _run(ctx: Context, receiver: Ref, *, all_methods: bool) -> None:
     """Run the methods of an object, and tell of nothing but doubts. The state is as before."""
     modules: Program = ctx.modules  # type: ignore[assignment]
     usual = ctx.recorder
-    if usual is None or receiver.address in modules.doubted:
+    asked = receiver.address, all_methods
+    if usual is None or asked in modules.doubted:
         return
-    modules.doubted.add(receiver.address)
+    modules.doubted.add(asked)
     calls = calls_of(ctx)
     ctx.recorder = _Doubts(usual)
     try:

@@ -77,8 +77,8 @@ class Program:
         self._setters: dict[tuple[Address, str], Function] = {}
         self.opened: set[str] = set()
         """The modules of which nothing is claimed: see `context.ModulesAndClasses`."""
-        self.doubted: set[Address] = set()
-        """The objects whose methods may be called by what is not known."""
+        self.doubted: set[tuple[Address, bool]] = set()
+        """The objects that what is not known may call, and whether it may call all of their methods: see `doubts`."""
         self._resolving: set[tuple[str, str]] = set()
         self.options: dict[str, dict[Value, None]] = {}
         """The options that were parsed, with constants that each may be instead of what it is by default."""
