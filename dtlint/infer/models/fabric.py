@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dtlint.infer.domain.values import NONE, TOP, Const, External, Partial, Ref, Tuple, Value
 from dtlint.infer.models.amp import DEFAULT_DTYPE
 from dtlint.infer.models.casts import cast_module
+from dtlint.infer.models.lightning import TRUE_PRECISIONS
 from dtlint.infer.models.registry import model
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ __all__: list[str] = []
 
 _CLASSES = ("lightning.fabric.fabric.Fabric", "lightning_fabric.fabric.Fabric")
 _PRECISION = "*precision"
-_TRUE = {"16-true": "float16", "bf16-true": "bfloat16", "64-true": "float64", "64": "float64"}
 _WEIGHTS_STAY = frozenset({"None", "32", "32-true", "16", "16-mixed", "bf16", "bf16-mixed"})
 _CHANGES_NOTHING = frozenset({"None", "32", "32-true"})
 
@@ -59,7 +59,7 @@ def _made_within(ctx: Context, arguments: Arguments) -> Value:
     name = _precision(ctx, arguments.args[0])
     if name in _WEIGHTS_STAY:
         return Partial(External("contextlib.nullcontext"))
-    return Partial(DEFAULT_DTYPE, (Const(_TRUE[name]) if name in _TRUE else TOP,))
+    return Partial(DEFAULT_DTYPE, (Const(TRUE_PRECISIONS[name]) if name in TRUE_PRECISIONS else TOP,))
 
 
 @model(*_named("setup", "setup_module", "setup_optimizers"))

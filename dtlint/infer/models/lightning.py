@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from dtlint.infer.context import Arguments, Context
 
-__all__: list[str] = []
+__all__ = ["TRUE_PRECISIONS"]
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 _LIBRARY = ("lightning.", "pytorch_lightning.")
@@ -92,8 +92,8 @@ def _precision(ctx: Context, trainer: Value) -> _Precision:
     name = str(given.value).removesuffix("-mixed")
     if given.value is None or name in ("32", "32-true"):
         return _Precision(ctx.ambient("region"), None)
-    if name in _TRUE:
-        return _Precision(ctx.ambient("region"), _TRUE[name])
+    if name in TRUE_PRECISIONS:
+        return _Precision(ctx.ambient("region"), TRUE_PRECISIONS[name])
     if name not in ("16", "bf16"):
         return _Precision(Region(None, None, None), None)
     device = _device(ctx, trainer)
@@ -102,7 +102,8 @@ def _precision(ctx: Context, trainer: Value) -> _Precision:
     return _Precision(Region(device, "float16" if device == "cuda" else None, True), None)
 
 
-_TRUE = {"16-true": "float16", "bf16-true": "bfloat16", "64-true": "float64", "64": "float64"}
+TRUE_PRECISIONS = {"16-true": "float16", "bf16-true": "bfloat16", "64-true": "float64", "64": "float64"}
+"""The dtype of weights and batches under each `precision=` that is not a mixed one, of a Trainer or a Fabric."""
 _DEVICES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "mps": "mps"}
 
 

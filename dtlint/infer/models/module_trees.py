@@ -76,11 +76,6 @@ def modules_within(ctx: Context, value: Value, holds: Callable[[Value], bool] = 
                     waiting += [each for each in choices(held) if isinstance(each, Ref) and holds(each)]
 
 
-def weights_perhaps_within(ctx: Context, value: Value) -> Iterator[Address]:
-    """The same, and those of objects within of which it is not known whether they are modules."""
-    return weights_within(ctx, value, _may_be_module)
-
-
 def weights_within(ctx: Context, value: Value, holds: Callable[[Value], bool] = is_module) -> Iterator[Address]:
     """The parameters and buffers of a module and of all within."""
     for one in modules_within(ctx, value, holds):
@@ -95,3 +90,8 @@ def weights_within(ctx: Context, value: Value, holds: Callable[[Value], bool] = 
             for each in found:
                 if isinstance(each, Ref) and each.address.kind in plain_tensors.WEIGHTS:
                     yield each.address
+
+
+def weights_perhaps_within(ctx: Context, value: Value) -> Iterator[Address]:
+    """Those of a module and of all within that may be one: objects of classes with an unknown base are among them."""
+    return weights_within(ctx, value, _may_be_module)
