@@ -333,19 +333,24 @@ def _getattr(ctx: Context, arguments: Arguments) -> Value:
     name = arguments.args[1] if len(arguments.args) > 1 else TOP
     if not isinstance(name, Const) or not isinstance(name.value, str):
         if isinstance(name, Union) and all(isinstance(one, Const) for one in name.choices):
-            found = [
-                _getattr(ctx, Arguments([arguments.args[0], one, *arguments.args[2:]], {}, True, arguments.node))
-                for one in name.choices
-            ]
-            return join_all(found) or TOP
+            # of several names those are not asked for that would raise, if another does not
+            return (
+                join_all(one for one in (_attribute(ctx, arguments, name) for name in name.choices) if one is not None)
+                or TOP
+            )
         return TOP
+    return _attribute(ctx, arguments, name) or TOP
+
+
+def _attribute(ctx: Context, arguments: Arguments, name: Const) -> Value | None:
+    """What `getattr` gives for a name, None where there is no such attribute and no default."""
     value = _first(arguments)
     try:
         known = ctx.semantics.attribute(ctx, value, name.value, arguments.node)
     except NeverReturns:
         known = None
     if len(arguments.args) < 3:
-        return TOP if known is None else known
+        return known
     if known is None:
         return arguments.args[2]
     certain = isinstance(value, Ref) and known != TOP

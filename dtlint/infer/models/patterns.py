@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dtlint.infer.domain.values import NO_TENSOR, NONE, TOP, Const, Many, Mapping, Ref, Tuple, Value
+from dtlint.infer.domain.lattice import join_all
+from dtlint.infer.domain.values import NO_TENSOR, NONE, TOP, Const, Many, Mapping, Ref, Tuple, Value, choices
 from dtlint.infer.models.registry import model
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
     from dtlint.infer.context import Arguments, Context
+    from dtlint.infer.models.registry import Model
 
 _LONGEST = 10_000
 """Characters of a pattern and of the texts that it is looked for in."""
@@ -42,10 +45,24 @@ def _texts(ctx: Context, arguments: Arguments) -> list[str] | None:
     return found if sum(map(len, found)) <= _LONGEST else None
 
 
+def _of_each_text(match: Model) -> Model:
+    """The same for a text that is one of several."""
+
+    def call(ctx: Context, arguments: Arguments) -> Value:
+        if not arguments.args:
+            return match(ctx, arguments)
+        *before, text = arguments.args
+        found = (match(ctx, replace(arguments, args=[*before, one])) for one in choices(text))
+        return join_all(found) or TOP
+
+    return call
+
+
 def _listing(name: str) -> None:
     function = getattr(re, name)
 
     @model(f"re.{name}", f"re.Pattern.{name}")
+    @_of_each_text
     def call(ctx: Context, arguments: Arguments) -> Value:
         given = _texts(ctx, arguments)
         if given is None:
@@ -64,6 +81,7 @@ def _matching(name: str) -> None:
     function = getattr(re, name)
 
     @model(f"re.{name}", f"re.Pattern.{name}")
+    @_of_each_text
     def call(ctx: Context, arguments: Arguments) -> Value:
         given = _texts(ctx, arguments)
         if given is None or len(given) != 2:

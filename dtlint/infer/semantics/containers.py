@@ -152,7 +152,10 @@ def _of_object(ctx: Context, value: Ref, index: Value, node: ast.AST) -> Value:
     if isinstance(kind, ProjectClass):
         method = ctx.semantics.attribute(ctx, value, "__getitem__", node)
         if isinstance(method, (Function, Bound)):
-            return ctx.semantics.call(ctx, method, Arguments([index], {}, True, node))
+            try:
+                return ctx.semantics.call(ctx, method, Arguments([index], {}, True, node))
+            except NeverReturns:
+                raise Unfit from None
     content = ctx.store.read(value.address, CONTENT)
     if isinstance(content, Mapping):
         try:

@@ -1,0 +1,72 @@
+"""What is not there: a name that no attribute has, a key that `__getitem__` says is missing, a text that does not match."""
+
+from __future__ import annotations
+
+from tests.infer.programs import known
+
+CHOICE = """
+    import random, re
+    from collections.abc import MutableMapping
+    name = "half" if random.random() < 0.5 else "some/where"
+"""
+
+
+def test_of_several_names_those_that_are_attributes_are_asked_for() -> None:
+    program = f"""{CHOICE}
+    class Net:
+        def half(self, x):
+            return x.half()
+    y = getattr(Net(), name)(torch.ones(2))
+    y.sum()
+    """
+    assert known(program)["getattr(Net(), name)(torch.ones(2))"] == "float16"
+
+
+def test_a_mapping_gives_the_default_where_its_class_finds_no_item() -> None:
+    program = f"""{CHOICE}
+    def half(x):
+        return x.half()
+    def double(x):
+        return x.double()
+    class Functions(MutableMapping):
+        _known = {{"half": half}}
+        def __init__(self):
+            self._own = {{}}
+        def __getitem__(self, key):
+            if key in self._own:
+                return self._own[key]
+            return self._known[key]
+        def __setitem__(self, key, value):
+            self._own[key] = value
+        def __delitem__(self, key):
+            del self._own[key]
+        def __iter__(self):
+            return iter(self._known)
+        def __len__(self):
+            return len(self._known)
+    functions = Functions()
+    a = functions.get("some/where", double)(torch.ones(2))
+    b = functions.get(name, double)(torch.ones(2))
+    c = functions["some/where"]
+    d = c(torch.ones(2))
+    a.sum()
+    """
+    found = known(program)
+    assert found['functions.get("some/where", double)(torch.ones(2))'] == "float64"
+    assert found["functions.get(name, double)(torch.ones(2))"] == "float16|float64"
+    assert "c(torch.ones(2))" not in found
+
+
+def test_each_of_several_texts_is_matched() -> None:
+    program = f"""{CHOICE}
+    y = torch.ones(2)
+    if re.search("x", name) is not None:
+        y = y.half()
+    z = torch.ones(2)
+    if re.search("/", name) is not None:
+        z = z.half()
+    u, v = y + 1, z + 1
+    """
+    found = known(program)
+    assert found["y + 1"] == "float32"
+    assert found["z + 1"] == "float16|float32"
