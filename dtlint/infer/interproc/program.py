@@ -351,9 +351,7 @@ class Program:
                     break
 
     def decorated(self, ctx: Context, value: Value, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
-        """A function behind its decorators; one that has a model of its own is told by that alone."""
-        if isinstance(value, Function) and value.definition.model is not None:
-            return value
+        """A function behind its decorators."""
         for decorator in reversed(node.decorator_list):
             if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
                 known = ctx.store.read(ctx.frame.address, node.name)
