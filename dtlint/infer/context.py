@@ -115,6 +115,8 @@ class Frame:
         global_names, nonlocal_names: names that are declared so.
         trying: the `try` statements under way that handle exceptions.
         sequences: the `nn.Sequential`s that are being called, innermost last.
+        undecided: the context's `undecided` where the call began.
+        in_order: is what was yielded all that is yielded, each once, in this order?
     """
 
     address: Address
@@ -132,6 +134,13 @@ class Frame:
     """The variables around it, for closures."""
     trying: int = 0
     sequences: list[Address] = field(default_factory=list)
+    undecided: int = 0
+    in_order: bool = True
+
+    def is_certain(self, undecided: int) -> bool:
+        """Does what runs now run in each call, and once?"""
+        left = self.trying or self.returns or any(loop.breaks or loop.continues for loop in self.loops)
+        return undecided == self.undecided and not left
 
 
 class Recorder:
@@ -356,6 +365,7 @@ class Context:
         modules: finds modules and looks names up in them.
         recorder: is told of each expression.
         steps_left: statements that may still be run before the reading is given up.
+        undecided: the branches and loops under way of which it is not known whether, or how often, they run.
         notes: what is worth saying of the reading as a whole: a budget that ran out.
     """
 
@@ -366,6 +376,7 @@ class Context:
     recorder: Recorder | None = None
     notes: list[str] = field(default_factory=list)
     steps_left: int = 1_000_000
+    undecided: int = 0
     site: ast.AST | None = None
     """The call or the operator whose operands were evaluated last: what a model speaks of."""
 

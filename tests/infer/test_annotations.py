@@ -6,6 +6,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+from tests.infer.programs import known
 from tests.infer.test_program import HEAD, hold
 
 
@@ -281,3 +282,15 @@ def test_what_is_found_to_be_of_a_class_has_what_the_class_declares(tmp_path: Pa
             """,
         )
     )
+
+
+def test_a_device_that_is_declared_is_no_dtype() -> None:
+    program = """
+        import json
+        def moved(net, device: torch.device):
+            return net.to(device)
+        net = moved(nn.Linear(2, 2), json.loads("0"))
+        y = net.weight * 2
+        y.sum()
+    """
+    assert known(program)["net.weight * 2"] == "float32"

@@ -18,6 +18,7 @@ from dtlint.infer.domain.values import (
     TOP,
     Address,
     Const,
+    Device,
     Dtype,
     External,
     Function,
@@ -29,6 +30,7 @@ from dtlint.infer.domain.values import (
     Partial,
     ProjectClass,
     Ref,
+    Tuple,
     Unknown,
     Value,
     choices,
@@ -139,7 +141,7 @@ class Calls:
         if bound is None:  # another function is called, which is not seen
             ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
             raise Unfit
-        for name, annotation in definition.numbers.items():
+        for name, annotation in definition.plain_parameters.items():
             if _is_open(bound[name]):
                 stated = declared_in(ctx, definition.module, annotation)
                 bound[name] = bound[name] if stated is None else stated
@@ -312,7 +314,7 @@ class Calls:
         function: Function,
         bound: dict[str, Value],
         path: CallPath | None,
-        key: object,
+        key: tuple[Any, ...],
         on_yield: Callable[[Value], Value] | None,
     ) -> Summary:
         """Read a function until what its calls of itself give is what it gives."""
@@ -384,6 +386,7 @@ class Calls:
         frame = Frame(address, path, definition.module, definition, mark, on_yield=on_yield)
         # `__getitem__` says by an exception that there is no such item: what it looks for may be missing
         frame.trying = int(definition.name == "__getitem__")
+        frame.undecided = ctx.undecided
         ctx.frame = frame
         try:
             self._enter(ctx, function, bound, address)
@@ -437,6 +440,7 @@ class Calls:
             except NeverReturns:
                 return None
         result = result_of_body(ctx, definition.node.body)
+        ends = result is not None and not frame.returns and not self._running[-1].recursive
         if frame.returns or result is None:
             if result is not None:
                 frame.returns.append((store.difference(frame.mark), result))
@@ -449,6 +453,8 @@ class Calls:
             result = join_all(value for _, value in frame.returns)
         if self.at_open_end is not None and frame.path is None:
             self.at_open_end(ctx, frame)
+        if definition.is_generator and ends and frame.in_order and 0 < len(frame.yields) <= _MOST_YIELDED:
+            return Tuple(tuple(frame.yields))
         if definition.is_generator:
             return Many(join_all(frame.yields) or TOP)
         return result
@@ -472,7 +478,9 @@ def _is_open(value: Value) -> bool:
     return type(value) is Unknown and not value.dtypes and value != NO_TENSOR
 
 
-_PLAIN = (Const, Dtype, Number)
+_MOST_YIELDED = 64
+"""What a generator gives is told one by one where it is no more."""
+_PLAIN = (Const, Device, Dtype, Number)
 """What a function that nothing else is known of gives, where it is declared so."""
 _CACHING = frozenset({"lru_cache", "cache"})
 

@@ -140,10 +140,10 @@ class FunctionDefinition:
         return tuple(one.arg for one in named_parameters(self.node))
 
     @cached_property
-    def numbers(self) -> dict[str, ast.expr]:
-        """The parameters that are annotated as plain numbers, perhaps as optional ones, with the annotations."""
+    def plain_parameters(self) -> dict[str, ast.expr]:
+        """The parameters that are annotated as plain numbers or devices, perhaps as optional ones, with the annotations."""
         every = named_parameters(self.node)
-        return {one.arg: one.annotation for one in every if one.annotation is not None and _is_number(one.annotation)}
+        return {one.arg: one.annotation for one in every if one.annotation is not None and _is_plain(one.annotation)}
 
     @cached_property
     def variables(self) -> tuple[tuple[str, ...], int]:
@@ -188,10 +188,13 @@ class FunctionDefinition:
 _OF_NUMBERS = frozenset({"int", "float", "bool", "Optional", "Union", "typing"})
 
 
-def _is_number(annotation: ast.expr) -> bool:
-    """Does an annotation name Python's numbers alone?"""
+def _is_plain(annotation: ast.expr) -> bool:
+    """Does an annotation name Python's numbers alone, or devices?"""
     parts = list(nodes([annotation]))
     names = {one.id for one in parts if isinstance(one, ast.Name)}
+    attributes = {one.attr for one in parts if isinstance(one, ast.Attribute)}
+    if attributes == {"device"}:
+        return names <= {"torch", "Optional"}
     return bool(names) and names <= _OF_NUMBERS and not any(isinstance(one, ast.List) for one in parts)
 
 

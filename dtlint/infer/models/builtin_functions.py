@@ -332,13 +332,12 @@ def _hasattr(ctx: Context, arguments: Arguments) -> Value:
 def _getattr(ctx: Context, arguments: Arguments) -> Value:
     name = arguments.args[1] if len(arguments.args) > 1 else TOP
     if not isinstance(name, Const) or not isinstance(name.value, str):
-        if isinstance(name, Union) and all(isinstance(one, Const) for one in name.choices):
-            # of several names those are not asked for that would raise, if another does not
-            return (
-                join_all(one for one in (_attribute(ctx, arguments, name) for name in name.choices) if one is not None)
-                or TOP
-            )
-        return TOP
+        names = [one for one in choices(name) if isinstance(one, Const) and isinstance(one.value, str)]
+        if len(names) != len(choices(name)):
+            return TOP
+        # of several names those are not asked for that would raise, if another does not
+        found = (_attribute(ctx, arguments, one) for one in names)
+        return join_all(one for one in found if one is not None) or TOP
     return _attribute(ctx, arguments, name) or TOP
 
 
@@ -353,7 +352,7 @@ def _attribute(ctx: Context, arguments: Arguments, name: Const) -> Value | None:
         return known
     if known is None:
         return arguments.args[2]
-    certain = isinstance(value, Ref) and known != TOP
+    certain = isinstance(value, (Ref, ProjectClass)) and known != TOP
     return known if certain else join(known, arguments.args[2])
 
 

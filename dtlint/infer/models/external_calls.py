@@ -183,7 +183,10 @@ def _method(ctx: Context, bound: Bound, arguments: Arguments) -> Value:
         if model is not None:
             return model(ctx, arguments.before(receiver))
     if last == "__call__" and isinstance(receiver, Ref):
-        own = ctx.store.read(receiver.address, "forward")
+        if isinstance(receiver.address.kind, ProjectClass):  # `super().__call__(x)` in a module's own `__call__`
+            own = ctx.semantics.attribute(ctx, receiver, "forward", arguments.node)
+        else:
+            own = ctx.store.read(receiver.address, "forward")
         if own is not None:  # `layer.forward = function`
             run = own
             return hooks.around(ctx, receiver, arguments, lambda given: ctx.semantics.call(ctx, run, given))

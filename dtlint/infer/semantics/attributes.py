@@ -410,7 +410,7 @@ def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value |
                 return _bound(ctx, known, receiver, cls, node)
         elif isinstance(one, External):
             for owner in (one.name, *kinds.bases_of(one.name)):
-                if f"{owner}.{name}" in MODELS:
+                if f"{owner}.{name}" in MODELS or f"{owner}.{name}" == _RUNS_FORWARD:
                     return Bound(receiver, f"{owner}.{name}")
                 getter = ATTRIBUTES.get(f"{owner}.{name}")
                 if getter is not None:
@@ -418,6 +418,9 @@ def _of_super(ctx: Context, value: SuperOf, name: str, node: ast.AST) -> Value |
     if name in _OF_OBJECT:
         return Bound(receiver, f"builtins.object.{name}")
     return TOP
+
+
+_RUNS_FORWARD = "torch.nn.Module.__call__"
 
 
 def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
@@ -429,6 +432,8 @@ def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
         return TOP if value.receiver is None else value.receiver
     if name == "__func__":
         return Function(value.definition, value.frame)
+    if name == "fset" and "property" in value.definition.decorators and value.definition.owner is not None:
+        return ctx.modules.setter(value.definition.owner, value.definition.name) or NONE
     return TOP
 
 

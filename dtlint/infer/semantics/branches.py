@@ -33,10 +33,13 @@ def alternatives(ctx: Context, paths: Sequence[Callable[[], bool]]) -> bool:
     written = len(footprint.writes)
     ends: list[Difference] = []
     for number, path in enumerate(paths, 1):
+        ctx.undecided += 1
         try:
             reached = path()
         except NeverReturns:
             reached = False
+        finally:
+            ctx.undecided -= 1
         if reached and not ends and number == len(paths):
             return True  # the only one that gets there: the state is that of its end
         changed = store.take(mark)

@@ -90,6 +90,9 @@ def _subscript(ctx: Context, value: Value, index: Value, node: ast.AST) -> Value
     if isinstance(value, Ref):
         return _of_object(ctx, value, index, node)
     if isinstance(value, Const) and isinstance(value.value, str):
+        if _is_slice(index):
+            cut = index.value[1:]  # type: ignore[attr-defined]
+            return NO_TENSOR if cut == ("?",) else Const(value.value[slice(*cut)])
         is_place = isinstance(index, Const) and _is_place(index, len(value.value))
         return Const(value.value[index.value]) if is_place else NO_TENSOR  # type: ignore[attr-defined]
     if isinstance(value, (External, ProjectClass)):  # `List[int]`, `Generic[T]`

@@ -496,6 +496,7 @@ def _yield(ctx: Context, node: ast.Yield) -> Value:
     value = NONE if node.value is None else evaluate(ctx, node.value)
     if ctx.frame.on_yield is not None:
         return ctx.frame.on_yield(value)
+    ctx.frame.in_order &= ctx.frame.is_certain(ctx.undecided)
     ctx.frame.yields.append(value)
     return TOP
 
@@ -503,6 +504,7 @@ def _yield(ctx: Context, node: ast.Yield) -> Value:
 def _yield_from(ctx: Context, node: ast.YieldFrom) -> Value:
     items = ctx.semantics.items(ctx, evaluate(ctx, node.value), node)
     given = items.items if isinstance(items, Tuple) else (items.item,) if isinstance(items, Many) else (TOP,)
+    ctx.frame.in_order &= isinstance(items, Tuple) and ctx.frame.is_certain(ctx.undecided)
     ctx.frame.yields.extend(given)
     return TOP
 

@@ -234,7 +234,7 @@ def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
     running = any(isinstance(one, Generator) for one in choices(iterable))
     around = ctx.frame.loops[-1].times if ctx.frame.loops else 1
     if isinstance(items, Tuple) and is_unrolled(items) and around * len(items.items) <= _MOST_TOGETHER:
-        return _unrolled(ctx, node, items.items, around * len(items.items))
+        return _unrolled(ctx, node, items.items, around * len(items.items), iterable if running else None)
     if isinstance(items, Tuple):
         items = Many(join_all(items.items) or TOP)
     item = items.item if isinstance(items, Many) else TOP
@@ -250,17 +250,26 @@ def _for(ctx: Context, node: ast.For | ast.AsyncFor) -> bool:
     return _fixed_point(ctx, node, begin, lambda: execute(ctx, node.orelse))
 
 
-def _unrolled(ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ...], times: int) -> bool:
-    """Run the body for each item; `break` and `continue` meet behind it."""
+def _unrolled(
+    ctx: Context, node: ast.For | ast.AsyncFor, items: tuple[Value, ...], times: int, running: Value | None
+) -> bool:
+    """Run the body for each item; `break` and `continue` meet behind it.
+
+    Args:
+        running: a generator, whose body runs between the rounds, and sees what they change.
+    """
     store, frame = ctx.store, ctx.frame
     exits = Exits(store.mark(), times=times)
     frame.loops.append(exits)
     reached, apart = True, False
     try:
-        for item in items:
+        for place, item in enumerate(items):
             exits.continues, exits.inner = [], {}
 
-            def body(item: Value = item) -> bool:
+            def body(item: Value = item, place: int = place) -> bool:
+                now = ctx.semantics.items(ctx, running, node.iter) if running is not None and place else None
+                if isinstance(now, Tuple) and place < len(now.items):
+                    item = join(item, now.items[place])
                 names.assign(ctx, node.target, item)
                 return execute(ctx, node.body)
 
@@ -325,11 +334,13 @@ def _fixed_point(
         exits.breaks, exits.continues = [], []
         store.apply(entry)
         frame.loops.append(exits)
+        ctx.undecided += 1
         try:
             reached = once_more(ctx, node, run) if apart else run()
         except NeverReturns:
             reached = False
         finally:
+            ctx.undecided -= 1
             frame.loops.pop()
         ends = [entry, *exits.continues]
         if reached:

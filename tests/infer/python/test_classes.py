@@ -9,6 +9,50 @@ from tests.infer.programs import loose, mistaken
 pytest.importorskip("torch")
 
 PROGRAMS = {
+    "attributes that a class keeps in a dict of its own": """
+        class Storage:
+            def __init__(self, **fields):
+                self._fields = {}
+                for key, value in fields.items():
+                    setattr(self, key, value)
+            def __setattr__(self, key, value):
+                found = getattr(self.__class__, key, None)
+                if found is not None and getattr(found, "fset", None) is not None:
+                    found.fset(self, value)
+                elif key[:1] == "_":
+                    self.__dict__[key] = value
+                else:
+                    self._fields[key] = value
+            def __getattr__(self, key):
+                if key == "_fields":
+                    raise AttributeError(key)
+                return self._fields[key]
+            @property
+            def size(self):
+                return 2
+            @property
+            def scale(self):
+                return self._scale
+            @scale.setter
+            def scale(self, value):
+                self._scale = value
+        storage = Storage(x=H, size=D)
+        storage.scale = S
+        a, b, c = storage.x, storage._fields["size"], storage.scale
+    """,
+    "a view that gives pairs one by one": """
+        class View:
+            def __init__(self, held):
+                self.held = held
+            def __iter__(self):
+                for key in list(self.held.keys()):
+                    yield key, self.held[key]
+        held = {"a": H, "b": D}
+        for key, value in View(held):
+            held[key] = value * 2
+        a, b = held["a"], held["b"]
+        (p, q), (r, s) = View(held)
+    """,
     "attributes of the class and of the instance": """
         class A:
             kind = S
