@@ -63,6 +63,19 @@ def _random_split(ctx: Context, arguments: Arguments) -> Value:
 @model("torch.utils.data.DataLoader")
 def _loader(ctx: Context, arguments: Arguments) -> Value:
     made = ctx.allocate(arguments.node, "torch.utils.data.DataLoader")
+    _load(ctx, made, arguments)
+    return made
+
+
+@model("torch.utils.data.DataLoader.__init__")
+def _initialise(ctx: Context, arguments: Arguments) -> Value:
+    """The same for an object of a class that inherits from it."""
+    if isinstance(arguments.args[0], Ref):
+        _load(ctx, arguments.args[0], arguments.without_first())
+    return NONE
+
+
+def _load(ctx: Context, made: Ref, arguments: Arguments) -> None:
     dataset = arguments.get(0, "dataset") or TOP
     ctx.store.write(made.address, "dataset", dataset)
     batch = arguments.get(1, "batch_size")
@@ -79,7 +92,6 @@ def _loader(ctx: Context, arguments: Arguments) -> Value:
     else:
         given = collated(ctx, item, arguments)
     ctx.store.write(made.address, "*batch", given)
-    return made
 
 
 def _item_of(ctx: Context, dataset: Value, arguments: Arguments) -> Value:

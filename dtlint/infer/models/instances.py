@@ -33,7 +33,7 @@ from dtlint.infer.models.registry import MODELS
 if TYPE_CHECKING:
     from dtlint.infer.context import Context
 
-__all__ = ["is_instance", "is_known_class"]
+__all__ = ["HAS_TENSORS", "is_instance", "is_known_class"]
 
 _KNOWN = (
     "builtins.",
@@ -134,6 +134,8 @@ _NO_TENSORS = frozenset(
     }
 )
 """Abstract classes that neither tensors nor arrays belong to."""
+HAS_TENSORS = "*has tensors"
+"""The field of the namespace of a class that tensors have been given."""
 _SETS: tuple[type, ...] = set, frozenset, type({}.keys())
 """Each of them is a set here."""
 
@@ -156,6 +158,8 @@ def is_instance(ctx: Context, value: Value, kind: Value) -> bool | None:
             if kind in value.address.kind.definition.order:
                 return True
             return None if value.address.kind.definition.opaque else False
+        if isinstance(value, Tensor) and ctx.store.read(kind.definition.namespace, HAS_TENSORS) is not None:
+            return None
         return False if isinstance(value, (Tensor, Const, Number, Tuple, Array, Dtype, Ref)) else None
     if not isinstance(kind, External):
         return None
