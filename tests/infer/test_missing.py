@@ -70,3 +70,45 @@ def test_each_of_several_texts_is_matched() -> None:
     found = known(program)
     assert found["y + 1"] == "float32"
     assert found["z + 1"] == "float16|float32"
+
+
+def test_what_python_s_own_containers_have_is_known() -> None:
+    program = f"""{CHOICE}
+    def items(given):
+        if hasattr(given, "ndim") and given.ndim == 0:
+            return torch.ones(2).half()
+        return torch.ones(2)
+    y = items(["a"]) + 1
+    y.sum()
+    """
+    assert known(program)['items(["a"]) + 1'] == "float32"
+
+
+def test_a_class_without_a_constructor_has_that_of_object() -> None:
+    program = """
+        class Base:
+            pass
+        class Net(Base):
+            def __new__(cls, *args):
+                return Base.__new__(cls)
+            def __init__(self, dtype):
+                self.x = torch.ones(2, dtype=dtype)
+        y = Net(torch.half).x * 2
+        y.sum()
+    """
+    assert known(program)["Net(torch.half).x * 2"] == "float16"
+
+
+def test_a_call_that_is_one_of_several_is_each_of_them() -> None:
+    program = f"""{CHOICE}
+    class Net:
+        def __call__(self, x):
+            return x.half()
+    def double(self, x):
+        return x.double()
+    if random.random() < 0.5:
+        Net.__call__ = double
+    y = Net()(torch.ones(2))
+    y.sum()
+    """
+    assert known(program)["Net()(torch.ones(2))"] == "float16|float64"

@@ -239,8 +239,10 @@ class Engine:
         if isinstance(kind, str):
             return external_calls.method(ctx, Bound(callee, f"{kind}.__call__"), arguments)
         own = class_attribute(ctx, kind.definition.order, "__call__")
-        if isinstance(own, Function):
-            return self.call(ctx, Function(own.definition, own.frame, callee), arguments)
+        methods = [] if own is None else [one for one in choices(own) if isinstance(one, Function)]
+        if own is not None and len(methods) == len(choices(own)):
+            bound = [Function(one.definition, one.frame, callee) for one in methods]
+            return self.call(ctx, join_all(bound) or TOP, arguments)
         if kind.definition.inherits("torch.nn.Module") is not False or own is None:
             forward = self.attribute(ctx, callee, "forward", arguments.node)
             if forward is not None:

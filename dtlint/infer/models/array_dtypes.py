@@ -10,7 +10,7 @@ from dtlint.infer.domain.values import NO_TENSOR, Const, External, Value, choice
 if TYPE_CHECKING:
     from dtlint.infer.domain.values import Dtypes
 
-__all__ = ["SCALARS", "as_value", "dtype_named"]
+__all__ = ["CODES", "SCALARS", "as_value", "dtype_named"]
 
 SCALARS: dict[str, str] = {
     **{name: name for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64")},
@@ -93,3 +93,15 @@ def as_value(dtypes: Dtypes) -> Value:
     if dtypes is None:
         return NO_TENSOR
     return join_all(External(f"numpy.{dtype}") for dtype in sorted(dtypes)) or NO_TENSOR
+
+
+def _texts(dtype: str) -> dict[str, str]:
+    """What NumPy calls a dtype: the letter of its kind, and that with its bytes, the lowest first."""
+    code = next(code for code, named in _CODES.items() if named == dtype and code[-1].isdigit())
+    return {"name": dtype, "kind": code[0], "str": f"{'|' if code.endswith('1') else '<'}{code}"}
+
+
+CODES = {
+    f"numpy.{name}.{which}": Const(text) for name, dtype in SCALARS.items() for which, text in _texts(dtype).items()
+}
+"""The attributes of dtypes that are texts: `numpy.float32.str`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import Category
@@ -309,8 +310,14 @@ def _hasattr(ctx: Context, arguments: Arguments) -> Value:
     if isinstance(value, ProjectClass):
         found = ctx.semantics.attribute(ctx, value, name.value, arguments.node)
         return Const(False) if found is None else _TRUTH if found == TOP else Const(True)
+    if isinstance(value, Const) and isinstance(name.value, str):
+        return Const(hasattr(value.value, name.value))
+    if isinstance(value, Tuple) and not value.names and value.kind is None:
+        return Const(hasattr(tuple, name.value))
     if isinstance(value, (Tensor, External)) or len(choices(value)) > 1 or not isinstance(value, Ref):
         return _TRUTH
+    if value.address.kind in _CONTAINERS:
+        return Const(hasattr(getattr(builtins, value.address.kind.rpartition(".")[2]), name.value))
     from dtlint.infer.domain.values import may_be_absent
 
     if isinstance(value.address.kind, str):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import DTYPES, REAL_PARTS, Category
-from dtlint.infer.domain.lattice import category_of
+from dtlint.infer.domain.lattice import category_of, join_all
 from dtlint.infer.domain.values import (
     NO_TENSOR,
     NONE,
     TOP,
     Array,
     Const,
+    Dtype,
     External,
     Many,
     Number,
@@ -22,9 +23,9 @@ from dtlint.infer.domain.values import (
     choices,
 )
 from dtlint.infer.models import array_promotion as promotion
-from dtlint.infer.models.array_dtypes import SCALARS, as_value, dtype_named
+from dtlint.infer.models.array_dtypes import CODES, SCALARS, as_value, dtype_named
 from dtlint.infer.models.arrays import as_array
-from dtlint.infer.models.registry import model
+from dtlint.infer.models.registry import attribute, model
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -177,6 +178,17 @@ for _name, _dtype in SCALARS.items():
 def _named(ctx: Context, arguments: Arguments) -> Value:
     return as_value(dtype_named(arguments.args[0])) if arguments.args else NO_TENSOR
 
+
+def _code(code: str) -> None:
+    @attribute(f"torch.dtype.{code}")
+    def read(ctx: Context, value: Value) -> Value:
+        """NumPy's dtypes have it alone."""
+        known = sorted(value.dtypes or ()) if isinstance(value, Dtype) else []
+        return join_all(CODES.get(f"numpy.{one}.{code}", NO_TENSOR) for one in known) or NO_TENSOR
+
+
+for _name in ("name", "kind", "str"):
+    _code(_name)
 
 _KINDS = {
     "numpy.number": {Category.INTEGER, Category.FLOAT, Category.COMPLEX},

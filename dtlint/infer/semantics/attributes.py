@@ -33,6 +33,7 @@ from dtlint.infer.domain.values import (
 )
 from dtlint.infer.models import code_objects, enumerations, kinds, layers, plain_tensors, training, unknown_tensors
 from dtlint.infer.models.amp import IN_REGION
+from dtlint.infer.models.array_dtypes import CODES
 from dtlint.infer.models.autograd_functions import APPLY
 from dtlint.infer.models.instance_dicts import ANYTHING, instance_dict
 from dtlint.infer.models.module_trees import LOADED, WRAPPED
@@ -181,6 +182,7 @@ _CONSTANTS: dict[str, Value] = {
     "torch.pi": Const(3.141592653589793),
     "torch.inf": Const(float("inf")),
     "numpy.newaxis": Const(None),
+    **CODES,
 }
 
 
@@ -375,6 +377,8 @@ def _of_class(ctx: Context, value: ProjectClass, name: str, node: ast.AST) -> Va
         return _bound(ctx, found, value, metaclass, node)
     if name == "__dataclass_fields__" and (value.definition.made or value.definition.transformed):
         return NO_TENSOR
+    if name == "__new__" and not value.definition.opaque:
+        return External("builtins.object.__new__")
     unknown = value.definition.opaque or value.definition.inherits("torch.autograd.Function") or hasattr(type, name)
     return TOP if unknown else None
 

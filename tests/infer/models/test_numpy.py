@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dtlint.infer.models.array_dtypes import CODES, SCALARS
 from tests.infer.programs import loose, mistaken
 
 pytest.importorskip("torch")
@@ -259,3 +260,10 @@ def test_arrays(name: str) -> None:
     text = "import numpy as np\n" + "\n".join(line[8:] for line in PROGRAMS[name].splitlines())
     assert mistaken(text) == []
     assert loose(text) - {"np"} <= LOOSE.get(name, set())
+
+
+def test_the_texts_of_dtypes_are_numpy_s() -> None:
+    for name, dtype in SCALARS.items():
+        real = np.dtype(dtype)
+        texts = [CODES[f"numpy.{name}.{which}"].value for which in ("name", "kind", "str")]
+        assert texts == [real.name, real.kind, real.str]
