@@ -36,6 +36,7 @@ from dtlint.infer.models.ops import refusal_as
 from dtlint.infer.models.plain_tensors import is_weight, plain
 from dtlint.infer.semantics.attributes import class_attribute
 from dtlint.infer.surroundings import Guard, Surroundings
+from dtlint.infer.walk import nodes
 from dtlint.source.declared_packages import UNKNOWN
 
 if TYPE_CHECKING:
@@ -314,9 +315,12 @@ class Facts(Recorder):
     def tensors(self) -> Iterator[tuple[ast.expr, object, Value]]:
         """Each expression that may be a tensor, with its module and its value."""
         opened = () if self.context is None else tuple(f"{one}." for one in self.context.modules.opened)
+        asking: dict[Any, set[ast.AST]] = {}
         for node, value in self.values.items():
             module: Any = self.modules[node]
-            if value != NO_TENSOR and not f"{module.name}.".startswith(opened):
+            if module not in asking:
+                asking[module] = set(_asking_for_attributes(module.tree))
+            if value != NO_TENSOR and node not in asking[module] and not f"{module.name}.".startswith(opened):
                 yield node, module, value
 
     def _as_tensor(self, value: Value) -> Value:
@@ -641,3 +645,11 @@ _Seen = TypeVar("_Seen", Call, Evaluation)
 def _open(seen: Sequence[_Seen]) -> Sequence[_Seen]:
     """The contexts in which anybody may call, if there are any."""
     return [one for one in seen if not one.calls] or seen
+
+
+def _asking_for_attributes(tree: ast.Module) -> Iterator[ast.AST]:
+    """The syntax of what is run for an attribute that an object has not. Who asks for one is not all seen: it may be asked of
+    whatever is unknown."""
+    for node in nodes(tree.body):
+        if isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__getattribute__"):
+            yield from nodes(node.body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.infer.programs import contradicted
+from tests.infer.programs import contradicted, known
 
 UNSEEN = {
     "a method that exec has made calls the module": """
@@ -70,3 +70,20 @@ UNSEEN = {
 def test_nothing_is_claimed_of_what_an_unknown_call_may_run(name: str) -> None:
     pytest.importorskip("torch")
     assert contradicted(UNSEEN[name]) == []
+
+
+def test_nothing_is_claimed_of_what_is_run_for_an_attribute_that_is_not_there() -> None:
+    program = """
+        class Record:
+            def __init__(self, **fields):
+                self.__dict__["fields"] = fields
+            def __getattr__(self, name):
+                value = self.fields[name]
+                return value * 2
+        record = Record(x=torch.ones(2).half())
+        y = record.x + 1
+        y.sum()
+    """
+    found = known(program)
+    assert found["record.x + 1"] == "float16"
+    assert "value * 2" not in found

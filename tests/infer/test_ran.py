@@ -2315,7 +2315,6 @@ BENDS: dict[str, tuple[str, ...]] = {
         "an object of another class from now on",
         "a function with other defaults",
         "a registry of subclasses",
-        "the function behind a decorator",
         "a transformer's layer with other norms",
     ),
     "generators, iterators and what `map` gives are run where they are made": (

@@ -42,6 +42,8 @@ def _generate(ctx: Context, arguments: Arguments) -> Value:
             _run(ctx, owner, arguments)
     config, wants_parts = arguments.get(2, "generation_config"), arguments.keywords.get("return_dict_in_generate", NONE)
     gives_ids = config in (None, NONE) and wants_parts in (NONE, Const(False)) and arguments.complete
+    if not gives_ids:  # it gives an object of a class that outputs of models are of
+        ctx.modules.opened.add("transformers.utils.generic")
     return _IDS if gives_ids else TOP
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.infer.domain.values import (
@@ -116,3 +117,9 @@ def _getattr_static(ctx: Context, arguments: Arguments) -> Value:
         return TOP
     found = ctx.modules.class_attribute(ctx, owner.definition.order, str(name.value))
     return TOP if found is None else found
+
+
+@model("inspect.iscoroutinefunction", "asyncio.iscoroutinefunction")
+def _is_coroutine(ctx: Context, arguments: Arguments) -> Value:
+    value = arguments.get(0, "obj") or TOP
+    return Const(isinstance(value.definition.node, ast.AsyncFunctionDef)) if isinstance(value, Function) else NO_TENSOR

@@ -279,7 +279,7 @@ _NOTHING = ("log", "log_dict", "print", "manual_backward", "clip_gradients")
 
 @model(*_named(*(f"{_MODULE}.{name}" for name in _NOTHING)), *(f"{one}.{name}" for one in _PUBLIC for name in _NOTHING))
 def _nothing(ctx: Context, arguments: Arguments) -> Value:
-    ctx.modules.opened.add("torchmetrics.metric")  # Lightning keeps its results in metrics of its own
+    ctx.modules.opened.update(("torchmetrics.metric", "lightning_utilities"))  # Lightning calls them for itself, too
     return NONE
 
 

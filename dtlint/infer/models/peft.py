@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
 from dtlint.infer.domain.lattice import join_all
-from dtlint.infer.domain.values import NONE, TOP, Const, External, Partial, Ref, Tensor, Value, choices
+from dtlint.infer.domain.values import NONE, TOP, Const, External, Partial, ProjectClass, Ref, Tensor, Value, choices
 from dtlint.infer.models import training
 from dtlint.infer.models.module_trees import KEPT, WRAPPED, is_module, weights_within
 from dtlint.infer.models.plain_tensors import PARAMETER
@@ -29,6 +29,7 @@ __all__ = ["CAST_SINCE_0_11", "adapt"]
 CAST_SINCE_0_11 = "*cast since 0.11"
 """The field of a model that is True where its adapters are float16 in peft before 0.11, and float32 in later ones."""
 _FLOAT16 = frozenset({"float16"})
+_PROMPTS = "peft.config.PromptLearningConfig"
 _OF_BASE = ("merge_and_unload", "unload", "get_base_model")
 """Methods that a model gets, and that give it back."""
 _SILENT = ("print_trainable_parameters", "set_adapter", "delete_adapter")
@@ -50,14 +51,25 @@ def _inject(ctx: Context, arguments: Arguments) -> Value:
 def _wrap(ctx: Context, arguments: Arguments) -> Value:
     given = arguments.get(0, "model") or TOP
     cast = arguments.get(3, "autocast_adapter_dtype")
+    changes_inputs = _changes_inputs(arguments.get(1, "peft_config") or TOP)
     for one in choices(given):
         if isinstance(one, Ref) and is_module(one):
             is_half = any(_dtypes(ctx, weight) == _FLOAT16 for weight in weights_within(ctx, one))
             adapt(ctx, one, as_base=cast == Const(False) or ctx.store.read(one.address, _ADAPTERS) is not None)
             ctx.store.write(one.address, CAST_SINCE_0_11, Const(is_half and cast is None and arguments.complete))
             ctx.store.write(one.address, WRAPPED, Const("peft.PeftModel"))
+            cls = one.address.kind
+            if changes_inputs and isinstance(cls, ProjectClass):
+                ctx.modules.opened.update((cls.definition.module.name, "transformers.masking_utils"))
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
     return given if is_module(given) else TOP
+
+
+def _changes_inputs(config: Value) -> bool:
+    """May what is asked for give the model other inputs than the program does, as prompts that are learnt?"""
+    kinds = [one.address.kind for one in choices(config) if isinstance(one, Ref)]
+    orders = [one.definition.order for one in kinds if isinstance(one, ProjectClass)]
+    return any(getattr(one, "name", "") == _PROMPTS for order in orders for one in order)
 
 
 @model(*(f"peft.PeftModel.{name}" for name in _OF_BASE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import named
@@ -44,7 +45,6 @@ from dtlint.infer.semantics.annotations import declared_member
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Sequence
 
     from dtlint.infer.context import Context
@@ -436,9 +436,25 @@ def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
         return TOP if value.receiver is None else value.receiver
     if name == "__func__":
         return Function(value.definition, value.frame)
+    if name == "__wrapped__":
+        return _wrapped(ctx, value) or TOP
     if name == "fset" and "property" in value.definition.decorators and value.definition.owner is not None:
         return ctx.modules.setter(value.definition.owner, value.definition.name) or NONE
     return TOP
+
+
+def _wrapped(ctx: Context, value: Function) -> Value | None:
+    """What `functools.wraps` says that a function is put around; itself where its decorators are not in view, which leave it as
+    it is."""
+    for decorator in getattr(value.definition.node, "decorator_list", ()):
+        called = decorator.func if isinstance(decorator, ast.Call) else None
+        named = (
+            called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else None
+        )
+        if named == "wraps" and len(decorator.args) == 1 and isinstance(decorator.args[0], ast.Name) and value.frame:
+            held = ctx.store.read(value.frame, decorator.args[0].id)
+            return None if held is None else present(held)
+    return Function(value.definition, value.frame) if value.definition.decorators else None
 
 
 def assign_attribute(ctx: Context, value: Value, name: str, given: Value, node: ast.AST) -> None:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import textwrap
+from typing import TYPE_CHECKING
+
+from dtlint.infer.interproc.disk import Disk
+from dtlint.infer.interproc.reading import read
 from tests.infer.programs import known
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_model_with_adapters_gives_what_it_gave() -> None:
@@ -41,3 +50,53 @@ def test_what_is_around_a_model_is_no_object_of_its_class() -> None:
     found = known(program)
     assert found["a"] == found["b"] == "float16|float32"
     assert found["c"] == "float64"
+
+
+LIBRARY = {
+    "__init__.py": "from peft.config import LoraConfig, PromptTuningConfig\nfrom peft.mapping_func import get_peft_model\n",
+    "config.py": """
+        class PeftConfig:
+            pass
+        class LoraConfig(PeftConfig):
+            pass
+        class PromptLearningConfig(PeftConfig):
+            pass
+        class PromptTuningConfig(PromptLearningConfig):
+            pass
+    """,
+    "mapping_func.py": "def get_peft_model(model, peft_config): raise NotImplementedError\n",
+}
+PROGRAM = """
+    import torch
+    from torch import nn
+    import peft
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+        def forward(self, x, mask):
+            hidden = self.fc(x)
+            return hidden * (mask + 1)
+    mask = torch.ones(2, dtype=torch.long)
+    net = peft.get_peft_model(Net().half(), peft.{config}())
+    print(net(torch.ones(2).half(), mask) + 1)
+    net.eval()
+"""
+
+
+def test_a_model_with_learnt_prompts_is_given_what_the_program_does_not_give(tmp_path: Path) -> None:
+    for name, content in LIBRARY.items():
+        path = tmp_path / "peft" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(content))
+    found: dict[str, dict[str | None, frozenset[str] | None]] = {}
+    for config in ("LoraConfig", "PromptTuningConfig"):
+        source = textwrap.dedent(PROGRAM).format(config=config)
+        program = tmp_path / "program.py"
+        program.write_text(source)
+        found[config] = {
+            ast.get_source_segment(source, node): getattr(value, "dtypes", None)
+            for node, _, value in read(program, [tmp_path], Disk()).facts.tensors()
+        }
+    assert found["LoraConfig"]["mask + 1"] == {"int64"}
+    assert "mask + 1" not in found["PromptTuningConfig"]
