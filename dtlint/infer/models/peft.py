@@ -12,12 +12,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtlint.dtypes.dtype import FLOATING
-from dtlint.infer.domain.lattice import join_all
-from dtlint.infer.domain.values import NONE, TOP, Const, External, Partial, ProjectClass, Ref, Tensor, Value, choices
+from dtlint.infer.domain.lattice import join, join_all
+from dtlint.infer.domain.values import (
+    NONE,
+    TOP,
+    Const,
+    External,
+    Mapping,
+    Partial,
+    ProjectClass,
+    Ref,
+    Tensor,
+    Tuple,
+    Value,
+    choices,
+)
 from dtlint.infer.models import training
 from dtlint.infer.models.module_trees import KEPT, WRAPPED, is_module, weights_within
 from dtlint.infer.models.plain_tensors import PARAMETER
-from dtlint.infer.models.registry import model
+from dtlint.infer.models.registry import MODELS, model
 from dtlint.infer.state import CONTENT
 
 if TYPE_CHECKING:
@@ -29,6 +42,7 @@ __all__ = ["CAST_SINCE_0_11", "adapt"]
 CAST_SINCE_0_11 = "*cast since 0.11"
 """The field of a model that is True where its adapters are float16 in peft before 0.11, and float32 in later ones."""
 _FLOAT16 = frozenset({"float16"})
+_PREPARED = "peft.PromptLearning.prepared"
 _PROMPTS = "peft.config.PromptLearningConfig"
 _OF_BASE = ("merge_and_unload", "unload", "get_base_model")
 """Methods that a model gets, and that give it back."""
@@ -58,9 +72,12 @@ def _wrap(ctx: Context, arguments: Arguments) -> Value:
             adapt(ctx, one, as_base=cast == Const(False) or ctx.store.read(one.address, _ADAPTERS) is not None)
             ctx.store.write(one.address, CAST_SINCE_0_11, Const(is_half and cast is None and arguments.complete))
             ctx.store.write(one.address, WRAPPED, Const("peft.PeftModel"))
-            cls = one.address.kind
-            if changes_inputs and isinstance(cls, ProjectClass):
-                ctx.modules.opened.update((cls.definition.module.name, "transformers.masking_utils"))
+            if changes_inputs:
+                ctx.modules.opened.add("transformers.cache_utils")  # a learnt prefix is put there
+                given_first = type(arguments)(
+                    [one, External(_PREPARED)], {"with_kwargs": Const(True)}, True, arguments.node
+                )
+                MODELS["torch.nn.Module.register_forward_pre_hook"](ctx, given_first)
     ctx.modules.escape(ctx, [*arguments.args, *arguments.keywords.values()])
     return given if is_module(given) else TOP
 
@@ -70,6 +87,27 @@ def _changes_inputs(config: Value) -> bool:
     kinds = [one.address.kind for one in choices(config) if isinstance(one, Ref)]
     orders = [one.definition.order for one in kinds if isinstance(one, ProjectClass)]
     return any(getattr(one, "name", "") == _PROMPTS for order in orders for one in order)
+
+
+@model(_PREPARED)
+def _prepared(ctx: Context, arguments: Arguments) -> Value:
+    """What a model with learnt prompts is run on: embeddings of them and of the tokens in place of these, and a mask that is
+    float32, as the one of the prompts. The model may be run without them, too."""
+    base, given, held = arguments.args
+    named = ctx.store.read(held.address, CONTENT) if isinstance(held, Ref) else None
+    keywords = dict(named.items) if isinstance(named, Mapping) else {}
+    for name in ("input_ids", "token_type_ids", "position_ids"):
+        if Const(name) in keywords:
+            keywords[Const(name)] = join(keywords[Const(name)], NONE)
+    mask = keywords.get(Const("attention_mask"))
+    if mask not in (None, NONE):
+        keywords[Const("attention_mask")] = join(mask or TOP, Tensor(frozenset({"float32"}), None, 2))
+    dtypes = [_dtypes(ctx, weight) for weight in weights_within(ctx, base) if weight.kind == PARAMETER]
+    floats = None if None in dtypes else frozenset[str]().union(*(one or () for one in dtypes)) & FLOATING
+    keywords[Const("inputs_embeds")] = join(Tensor(floats or None, None, 3), keywords.get(Const("inputs_embeds"), NONE))
+    positional = given.items if isinstance(given, Tuple) else ()
+    args = Tuple(tuple(join(one, NONE) if place == 0 else TOP for place, one in enumerate(positional)))
+    return Tuple((args, ctx.allocate((arguments.node, "prepared"), "builtins.dict", Mapping(tuple(keywords.items())))))
 
 
 @model(*(f"peft.PeftModel.{name}" for name in _OF_BASE))

@@ -74,12 +74,16 @@ PROGRAM = """
         def __init__(self):
             super().__init__()
             self.fc = nn.Linear(2, 2)
-        def forward(self, x, mask):
-            hidden = self.fc(x)
-            return hidden * (mask + 1)
-    mask = torch.ones(2, dtype=torch.long)
+            self.embed = nn.Embedding(2, 2)
+        def forward(self, input_ids=None, attention_mask=None, inputs_embeds=None):
+            if inputs_embeds is None:
+                inputs_embeds = self.embed(input_ids)
+            weight = attention_mask + 1
+            return self.fc(inputs_embeds)
+    ids = torch.ones(2, dtype=torch.long)
     net = peft.get_peft_model(Net().half(), peft.{config}())
-    print(net(torch.ones(2).half(), mask) + 1)
+    out = net(input_ids=ids, attention_mask=ids) + 1
+    print(out)
     net.eval()
 """
 
@@ -98,5 +102,7 @@ def test_a_model_with_learnt_prompts_is_given_what_the_program_does_not_give(tmp
             ast.get_source_segment(source, node): getattr(value, "dtypes", None)
             for node, _, value in read(program, [tmp_path], Disk()).facts.tensors()
         }
-    assert found["LoraConfig"]["mask + 1"] == {"int64"}
-    assert "mask + 1" not in found["PromptTuningConfig"]
+    assert found["LoraConfig"]["attention_mask + 1"] == {"int64"}
+    assert found["PromptTuningConfig"]["attention_mask + 1"] == {"int64", "float32"}
+    assert found["PromptTuningConfig"]["self.fc(inputs_embeds)"] == {"float16"}
+    assert found["PromptTuningConfig"]["out"] == {"float16"}
