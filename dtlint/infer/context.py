@@ -313,7 +313,7 @@ class ModulesAndClasses(Protocol):
         """A function behind its decorators."""
 
     def setter(self, cls: Any, name: str) -> Any:
-        """The function that assigns a property."""
+        """The function that assigns a property; None for `cls`: one in whatever class."""
 
     def class_attribute(self, ctx: Context, order: Sequence[Value], name: str) -> Value | None:
         """What a name is in the first of some classes that has it."""

@@ -355,6 +355,8 @@ class Program:
         for decorator in reversed(node.decorator_list):
             if isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "getter", "deleter"):
                 known = ctx.store.read(ctx.frame.address, node.name)
+                if known is None:  # that of a base: `@Base.x.setter`
+                    known = ctx.semantics.evaluate(ctx, decorator.value)
                 if isinstance(value, Function) and decorator.attr == "setter":
                     self._setters[ctx.frame.address, node.name] = value
                 return TOP if known is None else known
@@ -370,8 +372,10 @@ class Program:
                 value = Partial(IN_REGION, (called, value))
         return value
 
-    def setter(self, cls: ProjectClass, name: str) -> Function | None:
-        """The function that assigns a property."""
+    def setter(self, cls: ProjectClass | None, name: str) -> Function | None:
+        """The function that assigns a property; None for `cls`: one in whatever class."""
+        if cls is None:
+            return next((one for (_, field), one in self._setters.items() if field == name), None)
         for one in cls.definition.order:
             if isinstance(one, ProjectClass) and (one.definition.namespace, name) in self._setters:
                 return self._setters[one.definition.namespace, name]

@@ -439,7 +439,9 @@ def _of_function(ctx: Context, value: Function, name: str) -> Value | None:
     if name == "__wrapped__":
         return _wrapped(ctx, value) or TOP
     if name == "fset" and "property" in value.definition.decorators and value.definition.owner is not None:
-        return ctx.modules.setter(value.definition.owner, value.definition.name) or NONE
+        if ctx.modules.setter(None, value.definition.name) is not None:  # it may be that of a class in between
+            return ctx.modules.setter(value.definition.owner, value.definition.name) or TOP
+        return NONE
     return TOP
 
 

@@ -9,6 +9,19 @@ from tests.infer.programs import loose, mistaken
 pytest.importorskip("torch")
 
 PROGRAMS = {
+    "a setter for the property of a base": """
+        class A:
+            @property
+            def x(self):
+                return self._x
+        class B(A):
+            @A.x.setter
+            def x(self, value):
+                self._x = value.half()
+        b = B()
+        b.x = D
+        a = b.x
+    """,
     "attributes that a class keeps in a dict of its own": """
         class Storage:
             def __init__(self, **fields):
