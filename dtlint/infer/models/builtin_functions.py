@@ -310,7 +310,9 @@ def _hasattr(ctx: Context, arguments: Arguments) -> Value:
     if isinstance(value, ProjectClass):
         found = ctx.semantics.attribute(ctx, value, name.value, arguments.node)
         return Const(False) if found is None else _TRUTH if found == TOP else Const(True)
-    if isinstance(value, Const) and isinstance(name.value, str):
+    if (
+        isinstance(value, Const) and isinstance(name.value, str) and not isinstance(value.value, tuple)
+    ):  # a slice is one
         return Const(hasattr(value.value, name.value))
     if isinstance(value, Tuple) and not value.names and value.kind is None:
         return Const(hasattr(tuple, name.value))
